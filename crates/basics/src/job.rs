@@ -1,0 +1,349 @@
+//! A job: one steady I/O pattern, as data. It says what is asked; what really ran (engine, dropped features, reached
+//! depth) stands in the record. Defaults are those of [`Job::default`], stated beside each field.
+
+use crate::units::{Bytes, MIB, Nanos};
+use serde::{Deserialize, Serialize};
+
+/// Reads, writes, or a mix of both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Direction {
+    /// Only reads.
+    Read,
+    /// Only writes.
+    Write,
+    /// Each operation is a read with this probability in per cent (0 to 100), else a write.
+    Mixed {
+        /// Share of reads in per cent.
+        read_percent: u8,
+    },
+}
+
+impl Direction {
+    /// True when some operations read.
+    pub fn reads(self) -> bool {
+        !matches!(self, Direction::Write | Direction::Mixed { read_percent: 0 })
+    }
+    /// True when some operations write.
+    pub fn writes(self) -> bool {
+        !matches!(self, Direction::Read | Direction::Mixed { read_percent: 100.. })
+    }
+}
+
+/// In which order the blocks of a region are visited.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// From the region's start to its end, and again.
+    Sequential,
+    /// Each block exactly once a pass, in a seeded permutation (no bitmap; three keyed rounds).
+    Permuted,
+    /// Each operation picks a block independently with equal chances; blocks may repeat.
+    Uniform,
+    /// As `Uniform` with a Zipf law of this exponent (above 0), the favourites scattered over the region.
+    Zipf {
+        /// Exponent; 1.2 is a common choice.
+        theta: f64,
+    },
+}
+
+/// How long one operation is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Block {
+    /// All the same.
+    Fixed(Bytes),
+    /// Each operation picks a size by its weight; offsets are multiples of the smallest.
+    Split(Vec<(Bytes, u32)>),
+}
+
+impl Block {
+    /// The longest operation; buffers are made for it.
+    pub fn largest(&self) -> Bytes {
+        match self {
+            Block::Fixed(size) => *size,
+            Block::Split(parts) => parts.iter().map(|(size, _)| *size).max().unwrap_or_default(),
+        }
+    }
+    /// The shortest operation; offsets are its multiples.
+    pub fn smallest(&self) -> Bytes {
+        match self {
+            Block::Fixed(size) => *size,
+            Block::Split(parts) => parts.iter().map(|(size, _)| *size).min().unwrap_or_default(),
+        }
+    }
+}
+
+/// What makes a write durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sync {
+    /// Nothing.
+    None,
+    /// Every write is opened `O_DSYNC`.
+    Dsync,
+    /// `fsync` after every `every` writes of a thread; its time is counted into the last of them.
+    Fsync {
+        /// Writes between two.
+        every: u32,
+    },
+    /// As `Fsync`, with `fdatasync`.
+    Fdatasync {
+        /// Writes between two.
+        every: u32,
+    },
+}
+
+/// When an operation is due.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pacing {
+    /// Closed loop: the next as soon as one is done.
+    Closed,
+    /// Open loop at a fixed interval, over all threads.
+    Fixed {
+        /// Operations a second.
+        iops: f64,
+    },
+    /// Open loop with exponential gaps, over all threads.
+    Poisson {
+        /// Operations a second, on average.
+        iops: f64,
+    },
+}
+
+/// What the written bytes look like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Entropy {
+    /// All zero: flatters compression, zram and thin provisioning.
+    Zeros,
+    /// Half of each 4 KiB random, half constant: compresses about 2:1.
+    Compressible,
+    /// Random; nothing compresses or repeats.
+    Incompressible,
+    /// Random, but the same 4 KiB block over and over: deduplicates.
+    Deduplicable,
+}
+
+/// The figure whose confidence interval a stop rule watches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Figure {
+    /// Operations a second over all directions.
+    Iops,
+    /// Mean latency over all directions.
+    MeanLatency,
+}
+
+/// Stop once the figure is known well enough.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Until {
+    /// Which figure.
+    pub figure: Figure,
+    /// Half width of its 95 % confidence interval in per cent of the figure.
+    pub percent: f64,
+    /// Not before this much measured time.
+    pub at_least: Nanos,
+}
+
+/// When a job ends: at whichever comes first. One of `time`, `bytes`, `operations` must be set, so that it does end.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Stop {
+    /// Measured time, warm-up not included.
+    pub time: Option<Nanos>,
+    /// Bytes moved by all threads.
+    pub bytes: Option<Bytes>,
+    /// Operations of all threads.
+    pub operations: Option<u64>,
+    /// Known well enough.
+    pub until: Option<Until>,
+}
+
+/// Which way the operations take into the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Engine {
+    /// What a short probe of the target finds right.
+    Auto,
+    /// `preadv2` and `pwritev2`, one at a time for each thread.
+    Psync,
+    /// A ring for each thread.
+    IoUring,
+    /// Touching the pages of a shared mapping.
+    Mmap,
+    /// RAM: bandwidth when sequential, dependent loads when random.
+    Memory,
+}
+
+impl Engine {
+    /// The name in records and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Engine::Auto => "auto",
+            Engine::Psync => "psync",
+            Engine::IoUring => "io_uring",
+            Engine::Mmap => "mmap",
+            Engine::Memory => "memory",
+        }
+    }
+}
+
+/// One steady I/O pattern.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Job {
+    /// Reads, writes or a mix (reads).
+    pub direction: Direction,
+    /// Order of the offsets (sequential).
+    pub order: Order,
+    /// Length of an operation (4 KiB).
+    pub block: Block,
+    /// Operations in flight for each thread (1).
+    pub depth: u32,
+    /// Threads (1).
+    pub threads: u32,
+    /// Each thread in its own equal part of the region (true), or all in the whole of it.
+    pub separate_regions: bool,
+    /// Start of the region in the target (0).
+    pub offset: Bytes,
+    /// Length of the region (to the target's end).
+    pub size: Option<Bytes>,
+    /// Past the page cache, with O_DIRECT (true).
+    pub direct: bool,
+    /// Durability of writes (none).
+    pub sync: Sync,
+    /// One `fsync` at the very end, inside the measured time (false).
+    pub end_fsync: bool,
+    /// When operations are due (closed loop).
+    pub pacing: Pacing,
+    /// What is written (incompressible).
+    pub entropy: Entropy,
+    /// When it ends (after 5 s).
+    pub stop: Stop,
+    /// Run but not counted before the measurement (0).
+    pub warmup: Nanos,
+    /// Way into the kernel (auto).
+    pub engine: Engine,
+    /// Width of an interval of the series (100 ms).
+    pub interval: Nanos,
+    /// Seed of every random choice.
+    pub seed: u64,
+}
+
+impl Default for Job {
+    fn default() -> Self {
+        Job {
+            direction: Direction::Read,
+            order: Order::Sequential,
+            block: Block::Fixed(Bytes(4096)),
+            depth: 1,
+            threads: 1,
+            separate_regions: true,
+            offset: Bytes(0),
+            size: None,
+            direct: true,
+            sync: Sync::None,
+            end_fsync: false,
+            pacing: Pacing::Closed,
+            entropy: Entropy::Incompressible,
+            stop: Stop { time: Some(Nanos::from_millis(5000)), ..Stop::default() },
+            warmup: Nanos(0),
+            engine: Engine::Auto,
+            interval: Nanos::from_millis(100),
+            seed: 42,
+        }
+    }
+}
+
+/// A job that cannot be run as written. Each message names the field and the way out.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum JobError {
+    /// A field is out of its range.
+    #[error("{field} must be {range}, not {value}")]
+    Range {
+        /// Which field.
+        field: &'static str,
+        /// What it may be.
+        range: &'static str,
+        /// What it was.
+        value: String,
+    },
+    /// Nothing would end the job.
+    #[error("nothing ends this job: set runtime, bytes or operations")]
+    Endless,
+}
+
+/// Deepest queue of one thread that is accepted.
+pub const DEEPEST: u32 = 4096;
+/// Most threads that are accepted.
+pub const MOST_THREADS: u32 = 256;
+
+impl Job {
+    /// Checks what can be checked without a target.
+    ///
+    /// # Errors
+    /// The first field that is out of range.
+    pub fn check(&self) -> Result<(), JobError> {
+        let range = |field, range, value: String| Err(JobError::Range { field, range, value });
+        if let Block::Split(parts) = &self.block
+            && (parts.is_empty() || parts.iter().any(|(size, _)| size.0 % self.block.smallest().0.max(1) != 0))
+        {
+            return range("bs", "a list of sizes that are multiples of the smallest", format!("{parts:?}"));
+        }
+        if self.block.smallest().0 == 0 || self.block.largest().0 > 1024 * MIB {
+            return range("bs", "from 1 B to 1 GiB", self.block.largest().to_string());
+        }
+        if !(1..=DEEPEST).contains(&self.depth) {
+            return range("depth", "from 1 to 4096", self.depth.to_string());
+        }
+        if !(1..=MOST_THREADS).contains(&self.threads) {
+            return range("threads", "from 1 to 256", self.threads.to_string());
+        }
+        if let Direction::Mixed { read_percent: 101.. } = self.direction {
+            return range("rwmixread", "from 0 to 100", format!("{:?}", self.direction));
+        }
+        if let Order::Zipf { theta } = self.order
+            && !(theta > 0.0 && theta <= 10.0)
+        {
+            return range("zipf", "above 0 and at most 10", theta.to_string());
+        }
+        if let Pacing::Fixed { iops } | Pacing::Poisson { iops } = self.pacing
+            && !(iops > 0.0 && iops <= 1e9)
+        {
+            return range("rate", "above 0 and at most 1e9 operations a second", iops.to_string());
+        }
+        if let Sync::Fsync { every: 0 } | Sync::Fdatasync { every: 0 } = self.sync {
+            return range("fsync", "at least 1", "0".to_owned());
+        }
+        if self.interval < Nanos::from_millis(1) {
+            return range("interval", "at least 1 ms", self.interval.to_string());
+        }
+        if self.stop.time.is_none() && self.stop.bytes.is_none() && self.stop.operations.is_none() {
+            return Err(JobError::Endless);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nonsense_is_named() {
+        assert_eq!(Job::default().check(), Ok(()));
+        let depth = Job { depth: 0, ..Job::default() };
+        assert_eq!(depth.check().unwrap_err().to_string(), "depth must be from 1 to 4096, not 0");
+        let endless = Job { stop: Stop::default(), ..Job::default() };
+        assert_eq!(endless.check(), Err(JobError::Endless));
+        let empty = Job { block: Block::Fixed(Bytes(0)), ..Job::default() };
+        assert!(empty.check().is_err());
+    }
+
+    #[test]
+    fn a_mix_of_all_or_nothing_is_one_direction() {
+        assert!(!Direction::Mixed { read_percent: 0 }.reads());
+        assert!(!Direction::Mixed { read_percent: 100 }.writes());
+        assert!(Direction::Mixed { read_percent: 70 }.reads() && Direction::Mixed { read_percent: 70 }.writes());
+    }
+}

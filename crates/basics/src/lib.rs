@@ -1,0 +1,19 @@
+//! The words that every other room speaks: units, jobs, plans, latency histograms and the statistics behind a
+//! confidence interval. Nothing here touches the world: no file, no clock, no thread. What a number *means* is left to
+//! `study`; how it is measured is left to `engine`.
+#![forbid(unsafe_code)]
+
+pub mod job;
+pub mod known;
+pub mod latency;
+pub mod outcome;
+pub mod plan;
+pub mod stats;
+pub mod units;
+
+pub use job::Job;
+pub use known::{Known, Why};
+pub use latency::Latencies;
+pub use outcome::{EngineUse, Interval, Side};
+pub use plan::Plan;
+pub use units::{Bytes, Nanos};

@@ -1,0 +1,137 @@
+//! A plan: ordered steps on named places, fully resolved, printable, hashed, carrying its seed. It is what a method
+//! expands to, what `--dry-run` prints and what the runner executes; no step depends on anything that is not in it. A
+//! step whose length depends on what is measured (a stop rule, a place filled by time) states its bounds here.
+
+use crate::job::{Entropy, Job};
+use crate::units::{Bytes, Nanos};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::PathBuf;
+
+/// Where the operations of a step go.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Place {
+    /// Anonymous memory of this process.
+    Memory {
+        /// How much is touched.
+        size: Bytes,
+    },
+    /// Nothing at all: what remains is the harness's own cost. It can stall on purpose, to test what a stall does.
+    Null {
+        /// Time that each operation takes.
+        service: Nanos,
+        /// Every `.0`, all operations wait for `.1`.
+        stall: Option<(Nanos, Nanos)>,
+    },
+    /// An existing file; read only.
+    File {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file of tiermark's own in a directory, made for the run and removed on every way out of it.
+    TestFile {
+        /// The directory.
+        dir: PathBuf,
+        /// Its full length.
+        size: Bytes,
+        /// What it is filled with.
+        entropy: Entropy,
+        /// False: really written, whole, before the first step. True: the first step on it writes it, and the later
+        /// steps use as much as that step got done (a slow card is not filled for minutes).
+        first_step_fills: bool,
+    },
+    /// A whole block device or partition.
+    Device {
+        /// Its node.
+        path: PathBuf,
+        /// What the user gave to `--destroy`, if anything; a write needs it to be this very device.
+        destroy: Option<String>,
+    },
+}
+
+impl Place {
+    /// The place in a few words, for tables and records.
+    pub fn describe(&self) -> String {
+        match self {
+            Place::Memory { .. } => "memory".to_owned(),
+            Place::Null { .. } => "null".to_owned(),
+            Place::File { path } | Place::Device { path, .. } => path.display().to_string(),
+            Place::TestFile { dir, .. } => dir.display().to_string(),
+        }
+    }
+}
+
+/// One measured piece of a plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// What the step is called in records and reports; methods document their names (`seq-read`, `swap-sim`, …).
+    pub name: String,
+    /// The tier it says something about, by the tier's name.
+    pub tier: Option<String>,
+    /// Index into [`Plan::places`].
+    pub place: usize,
+    /// What is done there.
+    pub job: Job,
+    /// True: when this step fails, the run goes on with the next place (a missing disk does not end a check).
+    pub may_fail: bool,
+}
+
+/// Ordered steps and the places they run on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The method that made it.
+    pub method: String,
+    /// The method's parameters as resolved, for the record and for doing it again.
+    pub parameters: BTreeMap<String, String>,
+    /// True when it reproduces a published procedure to the letter.
+    pub as_published: bool,
+    /// Seed of every random choice; each job carries its own, derived from it.
+    pub seed: u64,
+    /// The places, made ready in this order when first used.
+    pub places: Vec<Place>,
+    /// The steps, in order.
+    pub steps: Vec<Step>,
+}
+
+impl Plan {
+    /// First twelve hexadecimal digits of the SHA-256 of the plan's JSON: equal for equal plans.
+    pub fn hash(&self) -> String {
+        let json = serde_json::to_vec(self).unwrap_or_default();
+        let mut out = String::with_capacity(12);
+        for byte in Sha256::digest(&json).iter().take(6) {
+            let _ = write!(out, "{byte:02x}");
+        }
+        out
+    }
+    /// The longest that the measured parts can take, if every step has a time limit; fill and clean-up not included.
+    pub fn longest(&self) -> Option<Nanos> {
+        self.steps.iter().try_fold(Nanos(0), |sum, step| Some(sum + step.job.warmup + step.job.stop.time?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_tells_plans_apart() {
+        let mut plan = Plan {
+            method: "job".into(),
+            parameters: BTreeMap::new(),
+            as_published: false,
+            seed: 1,
+            places: vec![Place::Memory { size: Bytes(1) }],
+            steps: vec![Step { name: "a".into(), tier: None, place: 0, job: Job::default(), may_fail: false }],
+        };
+        let first = plan.hash();
+        assert_eq!(first, plan.clone().hash());
+        assert_eq!(plan.longest(), Some(Nanos::from_millis(5000)));
+        plan.seed = 2;
+        assert_ne!(first, plan.hash());
+        let json = serde_json::to_string(&plan).unwrap();
+        assert_eq!(serde_json::from_str::<Plan>(&json).unwrap(), plan);
+    }
+}

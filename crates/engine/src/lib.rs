@@ -1,0 +1,136 @@
+//! Turns a job into latency histograms on an opened target: psync, io_uring, mmap or memory; pacing; stop rules. It
+//! knows no file format and no report, opens no file and creates none: the caller hands it what may be used.
+#![forbid(unsafe_code)]
+
+use basics::{Bytes, EngineUse, Interval, Job, Nanos, Side};
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::AtomicBool;
+use thiserror::Error;
+
+/// What a job runs against. The caller has opened it with the flags that the job asks for.
+#[derive(Debug, Clone, Copy)]
+pub enum Target<'a> {
+    /// A file or a block device.
+    File {
+        /// Opened for what the job does.
+        fd: BorrowedFd<'a>,
+        /// How much of it may be used, from offset 0.
+        len: Bytes,
+        /// Offsets, lengths and buffers are multiples of this when O_DIRECT is on.
+        alignment: Bytes,
+        /// True when the descriptor really has O_DIRECT.
+        direct: bool,
+    },
+    /// Memory of this process, taken and touched by the engine before the first operation.
+    Memory {
+        /// How much.
+        size: Bytes,
+    },
+    /// Nothing: what is left is the harness.
+    Null {
+        /// Time that each operation takes.
+        service: Nanos,
+        /// Every `.0`, all operations wait for `.1`.
+        stall: Option<(Nanos, Nanos)>,
+    },
+}
+
+/// How the outside watches and stops a running job.
+#[derive(Debug, Default)]
+pub struct Control {
+    /// Set it to end the job at the next operation; what was measured is kept.
+    pub cancel: AtomicBool,
+}
+
+/// Why a job ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ended {
+    /// Its time is over.
+    Time,
+    /// Its bytes are moved.
+    Bytes,
+    /// Its operations are done.
+    Operations,
+    /// The figure is known as well as was asked.
+    Confidence,
+    /// [`Control::cancel`].
+    Cancelled,
+    /// An operation failed; everything before it is kept.
+    Failed {
+        /// `read`, `write` or `fsync`.
+        what: &'static str,
+        /// Where.
+        offset: Bytes,
+        /// The kernel's error number.
+        errno: i32,
+    },
+}
+
+/// All that a job gave.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// What ran.
+    pub engine: EngineUse,
+    /// Why it ended.
+    pub ended: Ended,
+    /// Measured time, warm-up left out.
+    pub elapsed: Nanos,
+    /// Reads.
+    pub read: Side,
+    /// Writes.
+    pub write: Side,
+    /// CPU time of the measuring threads in user mode (by rusage: long runs only).
+    pub cpu_user: Nanos,
+    /// CPU time of the measuring threads in the kernel.
+    pub cpu_system: Nanos,
+    /// What a reader of the figures must know, each a sentence.
+    pub notes: Vec<String>,
+}
+
+/// A job that could not be started.
+#[derive(Debug, Error)]
+pub enum EngineError {
+    /// A field is nonsense.
+    #[error(transparent)]
+    Job(#[from] basics::job::JobError),
+    /// The region does not fit the target, or alignment forbids the block size.
+    #[error("{0}")]
+    Geometry(String),
+    /// The engine asked for does not exist here.
+    #[error("engine {engine} cannot be used here: {why}; leave engine=auto")]
+    Unavailable {
+        /// Its name.
+        engine: &'static str,
+        /// The kernel's answer.
+        why: String,
+    },
+    /// Memory or a thread could not be had.
+    #[error("{what}: {source}")]
+    System {
+        /// What was asked of the system.
+        what: &'static str,
+        /// Its answer.
+        source: std::io::Error,
+    },
+}
+
+/// Receives each interval as it ends; called on a thread that does no I/O.
+pub trait Sink {
+    /// The interval just ended; the reference is reused for the next.
+    fn interval(&mut self, interval: &Interval);
+}
+
+impl<F: FnMut(&Interval)> Sink for F {
+    fn interval(&mut self, interval: &Interval) {
+        self(interval);
+    }
+}
+
+/// Runs `job` on `target` to its end.
+///
+/// # Errors
+/// When it cannot start. What fails later is in [`Outcome::ended`], with everything measured until then.
+pub fn run(job: &Job, target: Target<'_>, control: &Control, sink: &mut dyn Sink) -> Result<Outcome, EngineError> {
+    let _ = (job, target, control, sink);
+    Err(EngineError::Geometry("not yet".to_owned()))
+}

@@ -1,0 +1,114 @@
+//! What a record holds.
+
+use basics::{EngineUse, Interval, Job, Nanos, Plan, Side};
+use machine::Machine;
+use observe::{Cost, Sample};
+use serde::{Deserialize, Serialize};
+
+/// A run's name: eight hexadecimal digits; any unambiguous beginning of at least four is accepted from users.
+pub type RunId = String;
+
+/// How far a run came.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    /// Its process lives.
+    Running,
+    /// Every step ended as planned.
+    Done,
+    /// By Ctrl-C, a signal, or the death of its process.
+    Interrupted,
+    /// For the stated reason.
+    Failed(String),
+}
+
+/// Where the figures come from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Origin {
+    /// Measured on this machine by this program.
+    Measured,
+    /// Computed in virtual time from the named profile.
+    Simulated(String),
+    /// Somebody else's figures, from the named source.
+    Quoted(String),
+}
+
+/// What stands at the head of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// Its name.
+    pub id: RunId,
+    /// How far it came.
+    pub state: State,
+    /// Where its figures come from.
+    pub origin: Origin,
+    /// Unix time of its start, nanoseconds.
+    pub started: Nanos,
+    /// Unix time of its end, once known.
+    pub ended: Option<Nanos>,
+    /// tiermark's version.
+    pub version: String,
+    /// The command as typed.
+    pub command: String,
+    /// Targets in a few words, for lists.
+    pub target: String,
+    /// What was to be done.
+    pub plan: Plan,
+    /// The machine before the first step.
+    pub machine: Machine,
+    /// The harness's own cost for an operation against the null target, in nanoseconds.
+    pub harness_ns_per_op: Option<f64>,
+    /// What a reader must know, each a sentence.
+    pub notes: Vec<String>,
+}
+
+/// The account of one step.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StepRecord {
+    /// Position in the run, from 0.
+    pub index: u32,
+    /// The step's name in the plan.
+    pub name: String,
+    /// The tier that it says something about.
+    pub tier: Option<String>,
+    /// Where it ran, as text (a path, `memory`, `null`).
+    pub target: String,
+    /// What was asked, resolved (region, seed).
+    pub job: Job,
+    /// How far it came.
+    pub state: State,
+    /// What ran.
+    pub engine: Option<EngineUse>,
+    /// Why it ended, in a word or two (`time`, `bytes`, `confidence`, `interrupted`, an error).
+    pub ended_by: String,
+    /// Unix time of its start.
+    pub started: Nanos,
+    /// Measured time, warm-up left out.
+    pub elapsed: Nanos,
+    /// Reads.
+    pub read: Side,
+    /// Writes.
+    pub write: Side,
+    /// CPU time of the measuring threads: user.
+    pub cpu_user: Nanos,
+    /// CPU time of the measuring threads: system.
+    pub cpu_system: Nanos,
+    /// What observing cost.
+    pub observing: Cost,
+    /// What was really measured: cache in the way, O_DIRECT refused, compression, a fallback; each a sentence.
+    pub notes: Vec<String>,
+}
+
+/// A run with everything in it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Record {
+    /// Head.
+    pub run: Run,
+    /// Steps in order.
+    pub steps: Vec<StepRecord>,
+    /// Series, by step index and time.
+    pub intervals: Vec<(u32, Interval)>,
+    /// What the machine did, by step index and time.
+    pub samples: Vec<(u32, Sample)>,
+}

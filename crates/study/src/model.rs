@@ -1,0 +1,149 @@
+//! What a study says. Every figure can be traced to a step of a record; every threshold names its source.
+
+use basics::{Known, Nanos};
+use serde::{Deserialize, Serialize};
+
+/// Latency in microseconds, as people quote it. A percentile that fewer than ten operations lie beyond is absent.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct LatencySummary {
+    /// Arithmetic mean.
+    pub mean: Known<Nanos>,
+    /// Percentiles in ascending order: 50, 90, 95, 99, 99.9, 99.99, 99.999, 99.9999, those that the data carry.
+    pub percentiles: Vec<(f64, Nanos)>,
+    /// Largest.
+    pub max: Known<Nanos>,
+}
+
+/// One direction of one step.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct SideSummary {
+    /// Operations a second.
+    pub iops: f64,
+    /// 10^6 bytes a second.
+    pub mbps: f64,
+    /// Operations.
+    pub ops: u64,
+    /// From submission, or from the intended time in an open loop.
+    pub lat: LatencySummary,
+    /// Open loop: from submission.
+    pub service: Option<LatencySummary>,
+    /// Half width of the 95 % confidence interval of `iops`, per cent of it.
+    pub ci95_percent: Known<f64>,
+    /// Coefficient of variation of the rate over the intervals (0.1 is 10 %).
+    pub variation: Known<f64>,
+}
+
+/// One step, summed up.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StepSummary {
+    /// Index in the record.
+    pub index: u32,
+    /// Name in the plan.
+    pub name: String,
+    /// Tier.
+    pub tier: Option<String>,
+    /// Absent when it read nothing.
+    pub read: Option<SideSummary>,
+    /// Absent when it wrote nothing.
+    pub write: Option<SideSummary>,
+    /// User and system CPU time for an operation, µs.
+    pub cpu_us_per_op: Option<(f64, f64)>,
+}
+
+/// A fact with its evidence.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Finding {
+    /// Stable kebab-case name.
+    pub id: String,
+    /// 0 (a remark) to 100 (fix this first).
+    pub weight: u8,
+    /// The tier, when it is about one.
+    pub tier: Option<String>,
+    /// What, how much, compared with what, so what.
+    pub text: String,
+    /// What to do, in words, when something can be done.
+    pub advice: Option<String>,
+    /// What it would bring, in words with figures, when that is known.
+    pub gain: Option<String>,
+    /// Where the numbers stand: `step 3 read p99`, `/sys/…: value`, `published pi5-optane: …`.
+    pub evidence: Vec<String>,
+}
+
+/// Fitness of a tier for a use.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Fitness {
+    /// `llm-swap`, `redis-aof`, `database`, `desktop-root`, `bulk-files`.
+    pub purpose: String,
+    /// `yes`, `slow`, `small`, `everysec`, `no`, or `unknown`.
+    pub verdict: String,
+    /// The figure that decided and the threshold it was held against, in words, with the threshold's source.
+    pub why: String,
+}
+
+/// The figures that `check` is about, for one tier. What was not measured says why.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct TierFigures {
+    /// Sequential read, 1 MiB, 10^6 B/s.
+    pub seq_read_mbps: Known<f64>,
+    /// Sequential write, 1 MiB, with an fsync at the end, 10^6 B/s.
+    pub seq_write_mbps: Known<f64>,
+    /// Random 70/30, page size, depth 4: reads.
+    pub swap_sim_read: Known<SideSummary>,
+    /// Random 70/30, page size, depth 4: writes.
+    pub swap_sim_write: Known<SideSummary>,
+    /// Random read, page size, depth 1.
+    pub page_read_qd1: Known<LatencySummary>,
+    /// Mean of a random 4 KiB read at depth 1, µs.
+    pub rand_read_4k_qd1_us: Known<f64>,
+    /// Random 4 KiB reads at depth 32, operations a second.
+    pub rand_read_4k_qd32_iops: Known<f64>,
+    /// 4 KiB write + fsync.
+    pub fsync: Known<LatencySummary>,
+    /// RAM only: dependent load, ns.
+    pub load_ns: Known<f64>,
+}
+
+/// Likeness to a published device.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Likeness {
+    /// Name of the published device.
+    pub name: String,
+    /// Source's title.
+    pub source: String,
+    /// Root mean square of the natural logarithms of the ratios over the figures that both have; 0.1 is about 10 %.
+    pub distance: f64,
+    /// Figure by figure: name with unit, here, there.
+    pub table: Vec<(String, f64, f64)>,
+}
+
+/// One tier, explained.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TierStudy {
+    /// Its name in the machine.
+    pub name: String,
+    /// Where it was measured: a directory or a device.
+    pub place: String,
+    /// Figures.
+    pub figures: TierFigures,
+    /// Share of the practical ceiling's upper end that the best sequential figure reaches (1 is all of it).
+    pub ceiling_share: Known<f64>,
+    /// The hop that sets the ceiling, when it does.
+    pub ceiling_hop: Option<String>,
+    /// The most alike first.
+    pub resembles: Vec<Likeness>,
+    /// About this tier, most important first.
+    pub findings: Vec<Finding>,
+    /// Use by use.
+    pub good_for: Vec<Fitness>,
+}
+
+/// What `check` found out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CheckStudy {
+    /// In one sentence.
+    pub headline: String,
+    /// Tier by tier, fastest first.
+    pub tiers: Vec<TierStudy>,
+    /// Of the whole machine and the most important of the tiers, most important first.
+    pub findings: Vec<Finding>,
+}
