@@ -1,9 +1,56 @@
 //! What a study says. Every figure can be traced to a step of a record; every threshold names its source.
 
-use basics::{Known, Nanos};
+use basics::{EngineUse, Interval, Job, Known, Nanos, Side};
+use machine::Machine;
+use observe::Sample;
 use serde::{Deserialize, Serialize};
 
-/// Latency in microseconds, as people quote it. A percentile that fewer than ten operations lie beyond is absent.
+/// A recorded step as a study reads it; borrowed from wherever it is kept.
+#[derive(Debug, Clone)]
+pub struct StepView<'a> {
+    /// Index in the record.
+    pub index: u32,
+    /// Name in the plan.
+    pub name: &'a str,
+    /// The tier that it says something about.
+    pub tier: Option<&'a str>,
+    /// Where it ran, as text.
+    pub target: &'a str,
+    /// What was asked.
+    pub job: &'a Job,
+    /// What ran.
+    pub engine: Option<&'a EngineUse>,
+    /// Measured time.
+    pub elapsed: Nanos,
+    /// Reads.
+    pub read: &'a Side,
+    /// Writes.
+    pub write: &'a Side,
+    /// CPU time of the measuring threads: user, system.
+    pub cpu: (Nanos, Nanos),
+    /// Why it failed, when it did.
+    pub failed: Option<&'a str>,
+    /// What was noted while it ran.
+    pub notes: &'a [String],
+    /// Its series in order of time.
+    pub intervals: Vec<&'a Interval>,
+    /// What the machine did, in order of time.
+    pub samples: Vec<&'a Sample>,
+}
+
+/// A recorded run as a study reads it.
+#[derive(Debug, Clone)]
+pub struct RunView<'a> {
+    /// The machine before the first step.
+    pub machine: &'a Machine,
+    /// The harness's own cost for an operation, ns.
+    pub harness_ns_per_op: Option<f64>,
+    /// Steps in order.
+    pub steps: Vec<StepView<'a>>,
+}
+
+/// Latency, summed up. Percentiles to 99 are always there when anything was measured; a further one is absent when fewer
+/// than ten operations lie beyond it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct LatencySummary {
     /// Arithmetic mean.
