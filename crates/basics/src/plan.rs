@@ -3,6 +3,7 @@
 //! step whose length depends on what is measured (a stop rule, a place filled by time) states its bounds here.
 
 use crate::job::{Entropy, Job};
+use crate::known::Why;
 use crate::units::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -79,6 +80,17 @@ pub struct Step {
     pub may_fail: bool,
 }
 
+/// Something that a method would have measured and could not, so that a reader sees the reason instead of a gap.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// The tier that it would have been about.
+    pub tier: String,
+    /// The step's name; empty: every step on that tier.
+    pub step: String,
+    /// In a word or two ("no room", "root only", "read-only", "not mounted").
+    pub why: Why,
+}
+
 /// Ordered steps and the places they run on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
@@ -94,6 +106,9 @@ pub struct Plan {
     pub places: Vec<Place>,
     /// The steps, in order.
     pub steps: Vec<Step>,
+    /// What could not be planned, and why.
+    #[serde(default)]
+    pub left_out: Vec<LeftOut>,
 }
 
 impl Plan {
@@ -125,6 +140,7 @@ mod tests {
             seed: 1,
             places: vec![Place::Memory { size: Bytes(1) }],
             steps: vec![Step { name: "a".into(), tier: None, place: 0, job: Job::default(), may_fail: false }],
+            left_out: vec![LeftOut { tier: "sda".into(), step: String::new(), why: Why::NoPermission }],
         };
         let first = plan.hash();
         assert_eq!(first, plan.clone().hash());

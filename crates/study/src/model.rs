@@ -1,5 +1,6 @@
 //! What a study says. Every figure can be traced to a step of a record; every threshold names its source.
 
+use basics::plan::LeftOut;
 use basics::{EngineUse, Interval, Job, Known, Nanos, Side};
 use machine::Machine;
 use observe::Sample;
@@ -47,6 +48,8 @@ pub struct RunView<'a> {
     pub harness_ns_per_op: Option<f64>,
     /// Steps in order.
     pub steps: Vec<StepView<'a>>,
+    /// What the plan left out, and why.
+    pub left_out: &'a [LeftOut],
 }
 
 /// Latency, summed up. Percentiles to 99 are always there when anything was measured; a further one is absent when fewer
