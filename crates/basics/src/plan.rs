@@ -1,6 +1,6 @@
-//! A plan: ordered steps on named places, fully resolved, printable, hashed, carrying its seed. It is what a method
+//! A plan: ordered steps on named targets, fully resolved, printable, hashed, carrying its seed. It is what a method
 //! expands to, what `--dry-run` prints and what the runner executes; no step depends on anything that is not in it. A
-//! step whose length depends on what is measured (a stop rule, a place filled by time) states its bounds here.
+//! step whose length depends on what is measured (a stop rule, a target filled by time) states its bounds here.
 
 use crate::job::{Entropy, Job};
 use crate::known::Why;
@@ -14,7 +14,7 @@ use std::path::PathBuf;
 /// Where the operations of a step go.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Place {
+pub enum Target {
     /// Anonymous memory of this process.
     Memory {
         /// How much is touched.
@@ -53,14 +53,14 @@ pub enum Place {
     },
 }
 
-impl Place {
-    /// The place in a few words, for tables and records.
+impl Target {
+    /// The target in a few words, for tables and records.
     pub fn describe(&self) -> String {
         match self {
-            Place::Memory { .. } => "memory".to_owned(),
-            Place::Null { .. } => "null".to_owned(),
-            Place::File { path } | Place::Device { path, .. } => path.display().to_string(),
-            Place::TestFile { dir, .. } => dir.display().to_string(),
+            Target::Memory { .. } => "memory".to_owned(),
+            Target::Null { .. } => "null".to_owned(),
+            Target::File { path } | Target::Device { path, .. } => path.display().to_string(),
+            Target::TestFile { dir, .. } => dir.display().to_string(),
         }
     }
 }
@@ -72,11 +72,11 @@ pub struct Step {
     pub name: String,
     /// The tier it says something about, by the tier's name.
     pub tier: Option<String>,
-    /// Index into [`Plan::places`].
-    pub place: usize,
+    /// Index into [`Plan::targets`].
+    pub target: usize,
     /// What is done there.
     pub job: Job,
-    /// True: when this step fails, the run goes on with the next place (a missing disk does not end a check).
+    /// True: when this step fails, the run goes on with the next target (a missing disk does not end a check).
     pub may_fail: bool,
 }
 
@@ -91,7 +91,7 @@ pub struct LeftOut {
     pub why: Why,
 }
 
-/// Ordered steps and the places they run on.
+/// Ordered steps and the targets they run against.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// The method that made it.
@@ -102,8 +102,8 @@ pub struct Plan {
     pub as_published: bool,
     /// Seed of every random choice; each job carries its own, derived from it.
     pub seed: u64,
-    /// The places, made ready in this order when first used.
-    pub places: Vec<Place>,
+    /// What the steps run against, made ready in this order when first used.
+    pub targets: Vec<Target>,
     /// The steps, in order.
     pub steps: Vec<Step>,
     /// What could not be planned, and why.
@@ -138,8 +138,8 @@ mod tests {
             parameters: BTreeMap::new(),
             as_published: false,
             seed: 1,
-            places: vec![Place::Memory { size: Bytes(1) }],
-            steps: vec![Step { name: "a".into(), tier: None, place: 0, job: Job::default(), may_fail: false }],
+            targets: vec![Target::Memory { size: Bytes(1) }],
+            steps: vec![Step { name: "a".into(), tier: None, target: 0, job: Job::default(), may_fail: false }],
             left_out: vec![LeftOut { tier: "sda".into(), step: String::new(), why: Why::NoPermission }],
         };
         let first = plan.hash();
