@@ -1,1 +1,5 @@
-//! To be filled.
+//! Thin safe faces of the system calls that no crate offers, or offers too slowly for a measuring loop: the bare ring,
+//! locked buffers, a cheap clock, inlined reads and writes, mappings. The only `unsafe` of the workspace is here, each
+//! block with its SAFETY line. It holds no policy: what to do when something is refused is for the caller.
+
+pub mod file;

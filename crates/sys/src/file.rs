@@ -1,0 +1,66 @@
+//! What a descriptor says about itself: the size and sector of a block device, the alignment that direct I/O wants.
+
+use rustix::fs::{AtFlags, StatxFlags};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+
+/// `BLKGETSIZE64` of linux/fs.h, `_IOR(0x12, 114, size_t)`: its number carries the width of `size_t`, whence two values.
+#[cfg(target_pointer_width = "64")]
+const BLKGETSIZE64: u32 = 0x8008_1272;
+#[cfg(target_pointer_width = "32")]
+const BLKGETSIZE64: u32 = 0x8004_1272;
+
+/// Size of an opened block device in bytes.
+///
+/// # Errors
+/// `ENOTTY` when the descriptor is no block device.
+pub fn block_device_size(fd: impl AsFd) -> io::Result<u64> {
+    let mut size = 0u64;
+    // The kernel writes 64 bits here on 32-bit machines too.
+    // SAFETY: the descriptor is borrowed for the call and the kernel writes eight bytes to a live u64.
+    let result = unsafe { libc::ioctl(fd.as_fd().as_raw_fd(), BLKGETSIZE64 as _, &raw mut size) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(size) }
+}
+
+/// Logical sector of an opened block device in bytes: the unit of direct I/O on it.
+///
+/// # Errors
+/// `ENOTTY` when the descriptor is no block device.
+pub fn logical_block_size(fd: impl AsFd) -> io::Result<u32> {
+    Ok(rustix::fs::ioctl_blksszget(fd)?)
+}
+
+/// Physical sector of an opened block device in bytes: what the device writes without reading first.
+///
+/// # Errors
+/// `ENOTTY` when the descriptor is no block device.
+pub fn physical_block_size(fd: impl AsFd) -> io::Result<u32> {
+    Ok(rustix::fs::ioctl_blkpbszget(fd)?)
+}
+
+/// What direct I/O on an opened file or device must be aligned to in bytes, the stricter of memory and offset
+/// (`statx` with `STATX_DIOALIGN`, Linux 6.1). Nothing when the kernel, or the file system, does not say, and nothing
+/// when it says that direct I/O is not supported.
+pub fn dio_alignment(fd: impl AsFd) -> Option<u32> {
+    let wanted = StatxFlags::DIOALIGN;
+    let stat = rustix::fs::statx(fd, c"", AtFlags::EMPTY_PATH, wanted).ok()?;
+    let told = stat.stx_mask & wanted.bits() != 0;
+    let strictest = stat.stx_dio_mem_align.max(stat.stx_dio_offset_align);
+    (told && strictest > 0).then_some(strictest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+
+    #[test]
+    fn a_plain_file_is_no_block_device() {
+        let file = File::open("/proc/self/exe").unwrap();
+        assert_eq!(block_device_size(&file).unwrap_err().raw_os_error(), Some(libc::ENOTTY));
+        assert!(logical_block_size(&file).is_err());
+        if let Some(alignment) = dio_alignment(&file) {
+            assert!(alignment.is_power_of_two(), "{alignment}");
+        }
+    }
+}
