@@ -3,3 +3,4 @@
 //! block with its SAFETY line. It holds no policy: what to do when something is refused is for the caller.
 
 pub mod file;
+pub mod process;
