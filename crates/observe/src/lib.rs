@@ -2,6 +2,11 @@
 //! second, with the observer's own cost. It judges nothing: rates and verdicts are derived by `study`.
 #![forbid(unsafe_code)]
 
+mod observer;
+mod sources;
+
+pub use observer::{ObserveError, Observer, sample};
+
 use basics::Nanos;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -52,8 +57,8 @@ pub struct Disk {
     pub in_flight: u64,
     /// Milliseconds in which it was busy.
     pub busy_ms: u64,
-    /// Flushes completed.
-    pub flushes: u64,
+    /// Flushes completed; counted since Linux 5.5, and for whole disks only.
+    pub flushes: Option<u64>,
 }
 
 /// What observing cost.
@@ -62,8 +67,8 @@ pub struct Disk {
 pub struct Cost {
     /// Samples taken.
     pub samples: u64,
-    /// CPU time of the observing thread.
+    /// CPU time that opening, reading, parsing and handing over took, on whichever thread.
     pub cpu: Nanos,
-    /// Samples dropped because the reader was behind.
+    /// Samples left out because the one before, or its receiver, took longer than a period.
     pub dropped: u64,
 }
