@@ -2,6 +2,14 @@
 //! tier is good for. Pure: numbers in, meaning out; it reads no file and no clock.
 #![forbid(unsafe_code)]
 
+mod check;
+mod compare;
+mod figures;
 pub mod model;
+mod series;
+mod summary;
 
+pub use check::explain;
+pub use compare::compare;
 pub use model::*;
+pub use summary::{latency, summarise};

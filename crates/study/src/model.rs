@@ -197,3 +197,55 @@ pub struct CheckStudy {
     /// Of the whole machine and the most important of the tiers, most important first.
     pub findings: Vec<Finding>,
 }
+
+/// What a difference amounts to once the noise is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// No difference seen, and one worth speaking of would have been.
+    Same,
+    /// Better by more than the noise.
+    Better,
+    /// Worse by more than the noise.
+    Worse,
+    /// Too much noise, or too little data, to tell.
+    Unclear,
+}
+
+/// One figure of one step, before and after.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FigureComparison {
+    /// Name of the step.
+    pub step: String,
+    /// Tier.
+    pub tier: Option<String>,
+    /// What is compared, with its unit: `read MB/s`, `write IOPS`, `read p99 µs`.
+    pub figure: String,
+    /// False when less is better (latencies).
+    pub more_is_better: bool,
+    /// Median over the intervals, or the repeats, of the first.
+    pub before: f64,
+    /// The same of the second.
+    pub after: f64,
+    /// `after` over `before`.
+    pub ratio: f64,
+    /// Its 95 % confidence interval; unknown when a step was too short for one.
+    pub ratio_ci95: Known<(f64, f64)>,
+    /// What it amounts to.
+    pub verdict: Verdict,
+    /// In words: `1.8 times, 95 % sure of 1.7 to 1.9`, `no difference seen (±6 %)`.
+    pub text: String,
+}
+
+/// Two runs, or two groups of repeated runs, side by side.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// In one sentence.
+    pub headline: String,
+    /// Figure by figure, in the order of the first run's steps.
+    pub figures: Vec<FigureComparison>,
+    /// Steps that stand on one side only, or whose jobs differ, each with the reason.
+    pub unmatched: Vec<String>,
+    /// What else differs (kernel, governor, page size), each a sentence: the figures may differ for it.
+    pub notes: Vec<String>,
+}

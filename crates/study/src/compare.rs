@@ -1,0 +1,252 @@
+//! Two runs, or two groups of repeated runs, step by step, with a verdict that the noise allows.
+//!
+//! With three or more repeats on both sides the interval comes from the spread between repeats (Welch's t on
+//! logarithms). With fewer it comes from inside the steps (batch means); that sees no difference from run to run, so a
+//! ratio within [`RUN_TO_RUN`] of one is never called a difference.
+
+use crate::model::{Comparison, FigureComparison, RunView, StepView, Verdict};
+use crate::series::{self, Way};
+use basics::stats::{batch_means, mean, median, stdev, student_t};
+use basics::units::significant;
+use basics::{Job, Known, Latencies};
+
+/// Least difference between single runs that is called one. Two tools that measure the same thing in the same minute
+/// are held to agree within 3 % here, so a smaller difference between single runs is no evidence.
+const RUN_TO_RUN: f64 = 0.03;
+/// Half width of a ratio's interval up to which "no difference seen" means something.
+const TELLING: f64 = 0.15;
+/// Fewest repeats on each side for an interval from the spread between them.
+const REPEATS: usize = 3;
+/// The median of a normal sample is this much less certain than its mean: √(π/2).
+const MEDIAN_EFFICIENCY: f64 = 1.2533;
+/// Fewest operations in a joined interval for a p99 of its own.
+const FOR_A_P99: u64 = 100;
+
+/// Compares `before` with `after`, each one run or several repeats of it. Steps are matched by name and tier; a step
+/// that occurs several times counts as repeated.
+pub fn compare(before: &[RunView<'_>], after: &[RunView<'_>]) -> Comparison {
+    let mut figures = Vec::new();
+    let mut unmatched = Vec::new();
+    for (name, tier) in keys(before) {
+        let (old, new) = (steps(before, name, tier), steps(after, name, tier));
+        let label = label(name, tier);
+        match (old.first(), new.first()) {
+            (Some(_), None) => unmatched.push(format!("{label}: only before")),
+            (Some(a), Some(b)) if !same_work(a.job, b.job) => {
+                unmatched.push(format!("{label}: the jobs differ, so the figures cannot be compared"));
+            }
+            _ => figures.extend(compare_step(name, tier, &old, &new)),
+        }
+    }
+    let seen = keys(before);
+    unmatched.extend(
+        keys(after).into_iter().filter(|key| !seen.contains(key)).map(|(n, t)| format!("{}: only after", label(n, t))),
+    );
+    Comparison { headline: headline(&figures), figures, unmatched, notes: notes(before, after) }
+}
+
+type Key<'a> = (&'a str, Option<&'a str>);
+
+fn label(name: &str, tier: Option<&str>) -> String {
+    tier.map_or_else(|| name.to_owned(), |tier| format!("{tier} {name}"))
+}
+
+fn measured(step: &StepView<'_>) -> bool {
+    step.read.operations() + step.write.operations() > 0
+}
+
+fn keys<'a>(runs: &[RunView<'a>]) -> Vec<Key<'a>> {
+    let mut out = Vec::new();
+    for step in runs.iter().flat_map(|run| &run.steps).filter(|step| measured(step)) {
+        if !out.contains(&(step.name, step.tier)) {
+            out.push((step.name, step.tier));
+        }
+    }
+    out
+}
+
+fn steps<'r, 'a>(runs: &'r [RunView<'a>], name: &str, tier: Option<&str>) -> Vec<&'r StepView<'a>> {
+    let wanted = |step: &&StepView<'_>| step.name == name && step.tier == tier && measured(step);
+    runs.iter().flat_map(|run| &run.steps).filter(wanted).collect()
+}
+
+/// True when two jobs ask for the same pattern; how long, where and with which seed may differ.
+fn same_work(a: &Job, b: &Job) -> bool {
+    (a.direction, &a.block, a.depth, a.threads, a.direct, a.sync, a.pacing, a.entropy)
+        == (b.direction, &b.block, b.depth, b.threads, b.direct, b.sync, b.pacing, b.entropy)
+        && a.order == b.order
+}
+
+/// A figure of one step with the noise inside that step.
+struct Measured {
+    value: f64,
+    /// Half width of the 95 % interval over the value; unknown when the series is too short.
+    noise: Option<f64>,
+}
+
+fn compare_step(name: &str, tier: Option<&str>, old: &[&StepView<'_>], new: &[&StepView<'_>]) -> Vec<FigureComparison> {
+    let mut out = Vec::new();
+    for (way, word) in [(Way::Read, "read"), (Way::Write, "write")] {
+        let unit = if large_blocks(old) { "MB/s" } else { "IOPS" };
+        let rate = |steps: &[&StepView<'_>]| steps.iter().filter_map(|step| rate(step, way)).collect::<Vec<_>>();
+        let tail = |steps: &[&StepView<'_>]| steps.iter().filter_map(|step| p99(step, way)).collect::<Vec<_>>();
+        out.extend(compare_figure(name, tier, format!("{word} {unit}"), true, &rate(old), &rate(new)));
+        out.extend(compare_figure(name, tier, format!("{word} p99 µs"), false, &tail(old), &tail(new)));
+    }
+    out
+}
+
+/// From 64 KiB on people speak of MB/s, below of IOPS.
+fn large_blocks(steps: &[&StepView<'_>]) -> bool {
+    steps.first().is_some_and(|step| step.job.block.largest().0 >= 64 * basics::units::KIB)
+}
+
+fn rate(step: &StepView<'_>, way: Way) -> Option<Measured> {
+    let side = series::side(step, way)?;
+    if side.latency.is_empty() {
+        return None;
+    }
+    let scale = if large_blocks(&[step]) { side.bytes as f64 / side.operations() as f64 / 1e6 } else { 1.0 };
+    let pieces = series::pieces(step, way);
+    // Quantised rates have coarse medians: join first.
+    let value = median(&series::rates(&series::joined(pieces.clone())))
+        .or_else(|| Some(side.operations() as f64 / step.elapsed.secs()))
+        .filter(|value| value.is_finite() && *value > 0.0)?;
+    let noise = batch_means(&series::rates(&pieces)).map(|interval| MEDIAN_EFFICIENCY * interval.half_width / value);
+    Some(Measured { value: value * scale, noise })
+}
+
+/// The p99 of the whole step; its noise from the p99s of ten or more stretches of it.
+fn p99(step: &StepView<'_>, way: Way) -> Option<Measured> {
+    let side = series::side(step, way)?;
+    if side.operations() < FOR_A_P99 {
+        return None;
+    }
+    let mut stretches = Vec::new();
+    let mut open = Latencies::new();
+    for interval in &step.intervals {
+        let part = if way == Way::Write { &interval.write } else { &interval.read };
+        open.merge(&part.latency);
+        if open.count() >= FOR_A_P99 {
+            stretches.extend(open.percentile(99.0).map(|p99| p99.us()));
+            open.clear();
+        }
+    }
+    let value = side.latency.percentile(99.0)?.us();
+    let noise = batch_means(&stretches).map(|interval| interval.half_width / interval.mean);
+    Some(Measured { value, noise }).filter(|measured| measured.value > 0.0)
+}
+
+fn compare_figure(
+    step: &str,
+    tier: Option<&str>,
+    figure: String,
+    more_is_better: bool,
+    old: &[Measured],
+    new: &[Measured],
+) -> Option<FigureComparison> {
+    let values = |side: &[Measured]| side.iter().map(|m| m.value).collect::<Vec<_>>();
+    let (before, after) = (median(&values(old))?, median(&values(new))?);
+    let repeated = old.len() >= REPEATS && new.len() >= REPEATS;
+    let ratio = after / before;
+    let spread = if repeated { between(&values(old), &values(new)) } else { within(old, new) };
+    let ratio_ci95 = match spread {
+        Some(half) => Known::Is((ratio * (-half).exp(), ratio * half.exp())),
+        None => Known::not_measured("too short"),
+    };
+    let verdict = verdict(ratio, ratio_ci95.get().copied(), more_is_better, if repeated { 0.0 } else { RUN_TO_RUN });
+    let text = words(ratio, ratio_ci95.get().copied(), verdict);
+    Some(FigureComparison {
+        step: step.to_owned(),
+        tier: tier.map(str::to_owned),
+        figure,
+        more_is_better,
+        before,
+        after,
+        ratio,
+        ratio_ci95,
+        verdict,
+        text,
+    })
+}
+
+/// Half width of the log ratio's 95 % interval from the spread between repeats: Welch's t, with the degrees of freedom
+/// after Welch and Satterthwaite.
+fn between(old: &[f64], new: &[f64]) -> Option<f64> {
+    let part = |values: &[f64]| {
+        let logs: Vec<f64> = values.iter().map(|v| v.ln()).collect();
+        Some((stdev(&logs)?.powi(2) / logs.len() as f64, logs.len() as f64 - 1.0))
+    };
+    let ((va, fa), (vb, fb)) = (part(old)?, part(new)?);
+    let variance = va + vb;
+    let weight = va * va / fa + vb * vb / fb;
+    let degrees = if weight > 0.0 { variance * variance / weight } else { fa + fb };
+    Some(student_t(0.95, degrees) * variance.sqrt())
+}
+
+/// The same from the noise inside the steps.
+fn within(old: &[Measured], new: &[Measured]) -> Option<f64> {
+    let part = |side: &[Measured]| {
+        let noises: Option<Vec<f64>> = side.iter().map(|m| m.noise).collect();
+        Some(mean(&noises?)? / (side.len() as f64).sqrt())
+    };
+    Some(part(old)?.hypot(part(new)?))
+}
+
+fn verdict(ratio: f64, ci: Option<(f64, f64)>, more_is_better: bool, floor: f64) -> Verdict {
+    let Some((low, high)) = ci else { return Verdict::Unclear };
+    let clear = (low > 1.0 || high < 1.0) && (ratio - 1.0).abs() > floor;
+    match (clear, (ratio > 1.0) == more_is_better) {
+        (true, true) => Verdict::Better,
+        (true, false) => Verdict::Worse,
+        (false, _) if low >= 1.0 - TELLING && high <= 1.0 + TELLING => Verdict::Same,
+        (false, _) => Verdict::Unclear,
+    }
+}
+
+fn words(ratio: f64, ci: Option<(f64, f64)>, verdict: Verdict) -> String {
+    let Some((low, high)) = ci else { return "too short to tell".to_owned() };
+    // The largest difference that the interval leaves room for.
+    let room = 100.0 * (high - 1.0).abs().max((1.0 - low).abs());
+    match verdict {
+        Verdict::Same => format!("no difference seen (±{} %)", significant(room.max(1.0).round())),
+        Verdict::Unclear => format!("unclear: anything from {} to {} times", significant(low), significant(high)),
+        Verdict::Better | Verdict::Worse => {
+            format!("{} times (95 %: {} to {})", significant(ratio), significant(low), significant(high))
+        }
+    }
+}
+
+fn headline(figures: &[FigureComparison]) -> String {
+    let count = |verdict| figures.iter().filter(|figure| figure.verdict == verdict).count();
+    let (better, worse, same) = (count(Verdict::Better), count(Verdict::Worse), count(Verdict::Same));
+    let unclear = count(Verdict::Unclear);
+    match figures.len() {
+        0 => "Nothing in common: no step stands in both.".to_owned(),
+        all if same == all => format!("No difference seen in any of {all} figures."),
+        all => format!("Of {all} figures {better} are better, {worse} worse, {same} the same, {unclear} unclear."),
+    }
+}
+
+/// What differs between the machines of the first runs.
+fn notes(before: &[RunView<'_>], after: &[RunView<'_>]) -> Vec<String> {
+    let (Some(a), Some(b)) = (before.first(), after.first()) else { return Vec::new() };
+    let (a, b) = (a.machine, b.machine);
+    let facts = [
+        ("The machine", &a.model, &b.model),
+        ("The kernel", &a.kernel, &b.kernel),
+        ("The CPU governor", &a.cpu.governor, &b.cpu.governor),
+    ];
+    let mut out: Vec<String> = facts
+        .into_iter()
+        .filter_map(|(what, a, b)| Some((what, a.get()?, b.get()?)))
+        .filter(|(_, a, b)| a != b)
+        .map(|(what, a, b)| format!("{what} differs: {a}, then {b}."))
+        .collect();
+    if let (Some(a), Some(b)) = (a.page_size.get(), b.page_size.get())
+        && a != b
+    {
+        out.push(format!("The page size differs: {a}, then {b}."));
+    }
+    out
+}

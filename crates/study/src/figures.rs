@@ -1,0 +1,119 @@
+//! The figures that a `check` is about, tier by tier, out of its steps. What is missing says why in a word.
+
+use crate::model::{RunView, StepView, TierFigures};
+use crate::summary::{latency, summarise};
+use basics::{Known, Why};
+use machine::Tier;
+
+/// The steps of one tier by name; a later one of the same name (a repeat) wins when it was measured.
+pub(crate) struct TierSteps<'r, 'a> {
+    /// The tier's name.
+    pub name: &'r str,
+    /// What the machine knows of it.
+    pub tier: Option<&'a Tier>,
+    steps: Vec<&'r StepView<'a>>,
+}
+
+impl<'r, 'a> TierSteps<'r, 'a> {
+    /// The steps of `run` that speak about the tier called `name`.
+    pub fn new(run: &'r RunView<'a>, name: &'r str) -> Self {
+        TierSteps {
+            name,
+            tier: run.machine.tiers.iter().find(|tier| tier.name == name),
+            steps: run.steps.iter().filter(|step| step.tier == Some(name)).collect(),
+        }
+    }
+    /// All of them, in order.
+    pub fn all(&self) -> impl Iterator<Item = &'r StepView<'a>> + '_ {
+        self.steps.iter().copied()
+    }
+    /// The last measured one of this name.
+    pub fn measured(&self, name: &str) -> Option<&'r StepView<'a>> {
+        let done = |step: &StepView<'_>| step.read.operations() + step.write.operations() > 0;
+        self.steps.iter().rev().copied().find(|step| step.name == name && done(step))
+    }
+    /// Where the tier was measured, or its node.
+    pub fn place(&self) -> String {
+        self.steps
+            .iter()
+            .find(|step| !step.target.is_empty())
+            .map(|step| step.target.to_owned())
+            .or_else(|| self.tier?.path.as_ref().map(|path| path.display().to_string()))
+            .unwrap_or_default()
+    }
+
+    /// A figure of the step called `name`, or the reason why there is none.
+    fn figure<T>(&self, name: &str, writes: bool, figure: impl Fn(&StepView<'_>) -> Option<T>) -> Known<T> {
+        match self.measured(name).and_then(figure) {
+            Some(value) => Known::Is(value),
+            None => Known::Unknown(self.why_not(name, writes)),
+        }
+    }
+
+    /// Why a step has no figure: its own failure first, else what the machine says about the tier.
+    fn why_not(&self, name: &str, writes: bool) -> Why {
+        if let Some(failed) = self.steps.iter().find(|step| step.name == name).and_then(|step| step.failed) {
+            return Why::NotMeasured(in_a_word(failed));
+        }
+        let Some(tier) = self.tier else { return Why::NotMeasured("not measured".to_owned()) };
+        let read_only = tier.block.as_ref().is_some_and(|block| block.read_only == Known::Is(true))
+            || (!tier.mounts.is_empty() && tier.mounts.iter().all(|mount| mount.read_only));
+        let word = match () {
+            () if writes && read_only => "read-only",
+            () if writes && tier.block.is_some() && tier.mounts.is_empty() => "not mounted",
+            () if self.steps.is_empty() && tier.mounts.is_empty() && tier.block.is_some() => "root only",
+            () => "not measured",
+        };
+        Why::NotMeasured(word.to_owned())
+    }
+}
+
+/// An error's sentence in the word or two that fit a table's cell; the sentence itself is a finding's.
+fn in_a_word(failed: &str) -> String {
+    let text = failed.to_lowercase();
+    let any = |words: &[&str]| words.iter().any(|word| text.contains(word));
+    if any(&["no space", "no room", "disk full", "enospc"]) {
+        "no room".to_owned()
+    } else if any(&["permission", "root only", "not permitted", "eacces", "eperm"]) {
+        "root only".to_owned()
+    } else if any(&["read-only", "read only", "erofs"]) {
+        "read-only".to_owned()
+    } else if any(&["not mounted"]) {
+        "not mounted".to_owned()
+    } else if any(&["interrupted", "cancelled"]) {
+        "interrupted".to_owned()
+    } else {
+        "failed".to_owned()
+    }
+}
+
+/// All figures of one tier.
+pub(crate) fn figures(steps: &TierSteps<'_, '_>) -> TierFigures {
+    let memory = steps.measured("ram-read").is_some() || steps.measured("ram-load").is_some();
+    let (read_step, write_step) = if memory { ("ram-read", "ram-write") } else { ("seq-read", "seq-write") };
+    let mbps_read = |step: &StepView<'_>| summarise(step).read.map(|side| side.mbps);
+    let mbps_write = |step: &StepView<'_>| summarise(step).write.map(|side| side.mbps);
+    let read_latency = |step: &StepView<'_>| (!step.read.latency.is_empty()).then(|| latency(&step.read.latency));
+    TierFigures {
+        seq_read_mbps: steps.figure(read_step, false, mbps_read),
+        seq_write_mbps: steps.figure(write_step, true, mbps_write),
+        swap_sim_read: steps.figure("swap-sim", true, |step| summarise(step).read),
+        swap_sim_write: steps.figure("swap-sim", true, |step| summarise(step).write),
+        // On a kernel with 4 KiB pages the 4 KiB read is the page read.
+        page_read_qd1: match steps.figure("page-read-qd1", false, read_latency) {
+            Known::Is(page) => Known::Is(page),
+            Known::Unknown(_) if page_is_4k(steps) => steps.figure("rand-read-4k-qd1", false, read_latency),
+            unknown => unknown,
+        },
+        rand_read_4k_qd1_us: steps.figure("rand-read-4k-qd1", false, |step| Some(step.read.latency.mean()?.us())),
+        rand_read_4k_qd32_iops: steps.figure("rand-read-4k-qd32", false, |step| Some(summarise(step).read?.iops)),
+        fsync: steps
+            .figure("fsync", true, |step| (!step.write.latency.is_empty()).then(|| latency(&step.write.latency))),
+        load_ns: steps.figure("ram-load", false, |step| Some(step.read.latency.mean()?.0 as f64)),
+    }
+}
+
+/// True when there is no step of its own for the page, because a page is 4 KiB.
+fn page_is_4k(steps: &TierSteps<'_, '_>) -> bool {
+    !steps.all().any(|step| step.name == "page-read-qd1")
+}

@@ -1,0 +1,75 @@
+//! One step in figures: rates over the measured time, latency percentiles that the number of operations can carry, the
+//! confidence interval and the spread of the rate.
+
+use crate::model::{LatencySummary, SideSummary, StepSummary, StepView};
+use crate::series::{self, Way};
+use basics::stats::{batch_means, variation};
+use basics::{Known, Latencies, Side};
+
+/// The percentiles that are looked for.
+const PERCENTILES: [f64; 8] = [50.0, 90.0, 95.0, 99.0, 99.9, 99.99, 99.999, 99.9999];
+/// Beyond p99, a percentile is given only when at least this many operations lie above it.
+const BEYOND: f64 = 10.0;
+
+/// Sums a step up.
+///
+/// Rates are over the whole measured time, an fsync at its end included. The confidence interval comes from the
+/// interval series by batch means; it is unknown below ten intervals.
+pub fn summarise(step: &StepView<'_>) -> StepSummary {
+    let operations = step.read.operations() + step.write.operations();
+    let per_op = |nanos: basics::Nanos| nanos.us() / operations as f64;
+    StepSummary {
+        index: step.index,
+        name: step.name.to_owned(),
+        tier: step.tier.map(str::to_owned),
+        read: side(step, step.read, Way::Read),
+        write: side(step, step.write, Way::Write),
+        cpu_us_per_op: (operations > 0).then(|| (per_op(step.cpu.0), per_op(step.cpu.1))),
+    }
+}
+
+fn side(step: &StepView<'_>, side: &Side, way: Way) -> Option<SideSummary> {
+    let ops = side.operations();
+    if ops == 0 {
+        return None;
+    }
+    let seconds = step.elapsed.secs();
+    let iops = if seconds > 0.0 { ops as f64 / seconds } else { 0.0 };
+    let pieces = series::pieces(step, way);
+    let short = || Known::not_measured("too short");
+    let ci95_percent = match batch_means(&series::rates(&pieces)) {
+        Some(interval) if iops > 0.0 => Known::Is(100.0 * interval.half_width / iops),
+        _ => short(),
+    };
+    Some(SideSummary {
+        iops,
+        mbps: basics::Bytes(side.bytes).mbps(step.elapsed),
+        ops,
+        lat: latency(&side.latency),
+        service: side.service.as_ref().map(latency),
+        ci95_percent,
+        variation: variation(&series::rates(&series::joined(pieces))).map_or_else(short, Known::Is),
+    })
+}
+
+/// Sums a histogram up.
+pub fn latency(histogram: &Latencies) -> LatencySummary {
+    let count = histogram.count() as f64;
+    let carried = |percent: f64| percent <= 99.0 || count * (100.0 - percent) / 100.0 >= BEYOND - 1e-6;
+    LatencySummary {
+        mean: Known::or_not_reported(histogram.mean()),
+        percentiles: PERCENTILES
+            .into_iter()
+            .filter(|percent| carried(*percent))
+            .filter_map(|percent| Some((percent, histogram.percentile(percent)?)))
+            .collect(),
+        max: Known::or_not_reported(histogram.max()),
+    }
+}
+
+impl LatencySummary {
+    /// The latency at a percentile, if the data carry it.
+    pub fn percentile(&self, percent: f64) -> Option<basics::Nanos> {
+        self.percentiles.iter().find(|(p, _)| *p == percent).map(|(_, latency)| *latency)
+    }
+}
