@@ -210,6 +210,8 @@ pub struct Job {
     pub size: Option<Bytes>,
     /// Past the page cache, with O_DIRECT (true).
     pub direct: bool,
+    /// When not direct: drop the target's cached pages before the start (true).
+    pub invalidate: bool,
     /// Durability of writes (none).
     pub sync: Sync,
     /// One `fsync` at the very end, inside the measured time (false).
@@ -242,6 +244,7 @@ impl Default for Job {
             offset: Bytes(0),
             size: None,
             direct: true,
+            invalidate: true,
             sync: Sync::None,
             end_fsync: false,
             pacing: Pacing::Closed,

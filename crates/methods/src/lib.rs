@@ -1,1 +1,127 @@
-//! To be filled.
+//! Named procedures, each expanding to a plan. A method is data plus a small function from settings and sites to a
+//! [`Plan`]; it runs nothing, computes no statistics, and the runner does not know it by name. To add one, write one
+//! file like `swap_sim.rs` and list it in [`ALL`].
+#![forbid(unsafe_code)]
+
+mod check;
+mod job;
+mod settings;
+mod site;
+mod survey;
+mod swap_sim;
+
+pub use check::{Effort, check};
+pub use settings::{Parameter, Settings};
+pub use site::{Site, Where};
+pub use survey::survey;
+
+use basics::{Bytes, Plan};
+use machine::Machine;
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// What a method is asked for.
+#[derive(Debug)]
+pub struct Request<'a> {
+    /// Where; most methods take one.
+    pub site: &'a Site,
+    /// `--set KEY=VALUE`.
+    pub settings: &'a Settings,
+    /// To the letter of the published procedure.
+    pub as_published: bool,
+    /// The machine, for defaults that depend on it.
+    pub machine: &'a Machine,
+}
+
+impl Request<'_> {
+    /// The kernel's page size, 4 KiB where it is not known.
+    pub fn page_size(&self) -> Bytes {
+        self.machine.page_size.get().copied().unwrap_or(Bytes(4096))
+    }
+}
+
+/// A named procedure.
+pub trait Method: Sync {
+    /// Short kebab-case name.
+    fn name(&self) -> &'static str;
+    /// One line: what it finds out.
+    fn summary(&self) -> &'static str;
+    /// What it costs: time, bytes written, room.
+    fn cost(&self) -> &'static str;
+    /// Where it was published, when it was.
+    fn source(&self) -> Option<&'static str>;
+    /// What `--set` takes.
+    fn parameters(&self) -> &'static [Parameter];
+    /// The plan for a request.
+    ///
+    /// # Errors
+    /// A setting that makes no sense, or a site that the method cannot work on.
+    fn plan(&self, request: &Request<'_>) -> Result<Plan, MethodError>;
+}
+
+/// Every method that `tiermark run` knows.
+pub const ALL: &[&dyn Method] = &[&job::JobMethod, &swap_sim::SwapSim];
+
+/// The method of that name.
+///
+/// # Errors
+/// When there is none; the message lists those that exist.
+pub fn find(name: &str) -> Result<&'static dyn Method, MethodError> {
+    ALL.iter().copied().find(|method| method.name() == name).ok_or_else(|| MethodError::UnknownMethod {
+        name: name.to_owned(),
+        known: ALL.iter().map(|method| method.name()).collect::<Vec<_>>().join(", "),
+    })
+}
+
+/// Why there is no plan.
+#[derive(Debug, Error)]
+pub enum MethodError {
+    /// No method of that name.
+    #[error("there is no method {name:?}; there are {known} (see `tiermark methods`)")]
+    UnknownMethod {
+        /// As typed.
+        name: String,
+        /// The names that exist.
+        known: String,
+    },
+    /// No parameter of that name.
+    #[error("method {method} has no parameter {key:?}{hint}; `tiermark methods {method}` lists them")]
+    UnknownKey {
+        /// The method.
+        method: &'static str,
+        /// As typed.
+        key: String,
+        /// A likely spelling, as "; did you mean …?".
+        hint: String,
+    },
+    /// Not of the form KEY=VALUE.
+    #[error("--set takes KEY=VALUE, not {0:?}")]
+    NotASetting(String),
+    /// A value that makes no sense.
+    #[error("{key}={value}: {why}")]
+    Value {
+        /// The parameter.
+        key: String,
+        /// As typed.
+        value: String,
+        /// What it should be.
+        why: String,
+    },
+    /// The settings make no sense together.
+    #[error(transparent)]
+    Job(#[from] basics::job::JobError),
+    /// Nothing there.
+    #[error("{} does not exist; give a directory, a file, a block device, `memory` or `null`", path.display())]
+    Missing {
+        /// As typed.
+        path: PathBuf,
+    },
+    /// There, and of no use.
+    #[error("{}: {why}", path.display())]
+    Unusable {
+        /// As typed.
+        path: PathBuf,
+        /// What is wrong with it, and the way out.
+        why: String,
+    },
+}
