@@ -1,1 +1,138 @@
-//! To be filled.
+//! Executes a plan: makes each target ready, runs each job through the engine with the observer beside it, and keeps
+//! everything in the record as it happens. It knows no method by name and draws no conclusion; what is shown while it
+//! runs is the business of a [`Progress`].
+#![forbid(unsafe_code)]
+
+mod errno;
+mod error;
+mod progress;
+mod ready;
+mod step;
+
+pub use error::{Kind, RunError};
+pub use progress::{Progress, Silent};
+
+use basics::{Nanos, Plan};
+use change::Journal;
+use machine::{Machine, Root};
+use ready::Targets;
+use record::{Origin, Run, RunId, State, Store};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
+
+/// What the runner works with.
+pub struct Runner<'a> {
+    /// Where the account is kept.
+    pub store: &'a mut Store,
+    /// Where changes are written down before they happen.
+    pub journal: &'a Journal,
+    /// The live machine; below it the observer reads.
+    pub root: &'a Root,
+    /// Set by a signal: the run ends at the next operation, everything is undone, the partial record is kept.
+    pub interrupted: &'a AtomicBool,
+    /// Who shows what happens.
+    pub progress: &'a mut dyn Progress,
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub struct Finished {
+    /// Its name in the store.
+    pub id: RunId,
+    /// How far it came.
+    pub state: State,
+    /// What went wrong on the way, in order; a failed step that the plan tolerates is here and the run is still done.
+    pub errors: Vec<RunError>,
+}
+
+impl Runner<'_> {
+    /// Runs `plan` to its end.
+    ///
+    /// # Errors
+    /// When it may not or cannot start, or when the record cannot be kept. What fails on the way is in [`Finished`].
+    pub fn run(&mut self, plan: Plan, machine: Machine, command: &str) -> Result<Finished, RunError> {
+        for step in &plan.steps {
+            step.job.check().map_err(engine::EngineError::from)?;
+        }
+        let mut targets = Targets::new(&plan, self.journal)?;
+        let harness = engine::calibrate();
+        let run = Run {
+            id: RunId::new(),
+            state: State::Running,
+            origin: Origin::Measured,
+            started: now(),
+            ended: None,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            command: command.to_owned(),
+            target: plan.targets.iter().map(basics::plan::Target::describe).collect::<Vec<_>>().join(", "),
+            plan: plan.clone(),
+            machine,
+            harness_ns_per_op: Some(harness),
+            notes: Vec::new(),
+        };
+        let id = self.store.begin(&run)?;
+        self.progress.begin(&plan);
+        let outcome = self.steps(&id, &run.machine, &plan, &mut targets);
+        // Files go before the run is called finished: a reader of "done" may rely on it.
+        let leftovers = targets.close();
+        let (state, mut errors) = match outcome {
+            Ok(outcome) => outcome,
+            Err(error) => (State::Failed(error.to_string()), vec![error]),
+        };
+        self.store.finish(&id, &state, &leftovers.iter().map(ToString::to_string).collect::<Vec<_>>())?;
+        errors.extend(leftovers);
+        self.progress.end();
+        Ok(Finished { id, state, errors })
+    }
+
+    /// All steps in order. An error here is one that ends the run without being part of a step.
+    fn steps(
+        &mut self,
+        id: &RunId,
+        machine: &Machine,
+        plan: &Plan,
+        targets: &mut Targets<'_>,
+    ) -> Result<(State, Vec<RunError>), RunError> {
+        let mut spool = self.store.spool(id)?;
+        let mut errors = Vec::new();
+        let mut dead = vec![false; plan.targets.len()];
+        let mut succeeded = 0usize;
+        for (index, step) in plan.steps.iter().enumerate() {
+            if self.interrupted.load(Ordering::Relaxed) {
+                return Ok((State::Interrupted, errors));
+            }
+            if dead[step.target] {
+                continue;
+            }
+            let mut record = step::Running { runner: self, id, machine, spool: &mut spool, index }.run(step, targets);
+            let error = record.error.take();
+            self.store.commit_step(&mut spool, &record.account)?;
+            self.progress.finished(index, &record.account);
+            targets.release(plan, index);
+            match (&record.account.state, error) {
+                (State::Interrupted, _) => return Ok((State::Interrupted, errors)),
+                (_, Some(error)) => {
+                    self.progress.note(&error.to_string());
+                    if !step.may_fail {
+                        let state = State::Failed(error.to_string());
+                        errors.push(error);
+                        return Ok((state, errors));
+                    }
+                    errors.push(error);
+                    dead[step.target] = true;
+                }
+                (_, None) => succeeded += 1,
+            }
+        }
+        let state = match errors.first() {
+            Some(error) if succeeded == 0 => State::Failed(error.to_string()),
+            _ => State::Done,
+        };
+        Ok((state, errors))
+    }
+}
+
+/// Unix time.
+fn now() -> Nanos {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(Nanos(0), Nanos::from)
+}

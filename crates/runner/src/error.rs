@@ -1,0 +1,83 @@
+//! Why a run could not start, go on or be kept; each a sentence, and each of a kind that becomes an exit status.
+
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// What kind of failure it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The request makes no sense.
+    Usage,
+    /// Refused so that nothing of value is lost.
+    Refused,
+    /// Something needed is missing: a path, a right, room, a device that went away.
+    Missing,
+    /// It went wrong.
+    Failed,
+}
+
+/// Why a run could not start, go on or be kept.
+#[derive(Debug, Error)]
+pub enum RunError {
+    /// Writing there is refused.
+    #[error(transparent)]
+    Refused(#[from] change::Refused),
+    /// A change of the machine failed.
+    #[error(transparent)]
+    Change(#[from] change::ChangeError),
+    /// The record cannot be kept.
+    #[error(transparent)]
+    Record(#[from] record::RecordError),
+    /// The job cannot be run.
+    #[error(transparent)]
+    Engine(#[from] engine::EngineError),
+    /// A target cannot be opened.
+    #[error("{} cannot be opened: {source}{hint}", path.display())]
+    Open {
+        /// The target.
+        path: PathBuf,
+        /// The kernel's answer.
+        source: std::io::Error,
+        /// The way out, as "; …", where there is one.
+        hint: &'static str,
+    },
+    /// The steps before left too little to work on.
+    #[error("{}: only {usable} of the test file were written, too little for this step", path.display())]
+    TooLittle {
+        /// The directory.
+        path: PathBuf,
+        /// What there is.
+        usable: basics::Bytes,
+    },
+    /// An operation failed in mid-run.
+    #[error("{what} at {offset} of {target} failed: {reason}; what was measured until then is kept")]
+    Operation {
+        /// `reading`, `writing`, `syncing`.
+        what: &'static str,
+        /// Where.
+        offset: basics::Bytes,
+        /// On what.
+        target: String,
+        /// The error number in words.
+        reason: String,
+        /// The error number.
+        errno: i32,
+    },
+}
+
+impl RunError {
+    /// The kind, for the exit status.
+    pub fn kind(&self) -> Kind {
+        match self {
+            RunError::Refused(_) => Kind::Refused,
+            RunError::Engine(engine::EngineError::Job(_) | engine::EngineError::Geometry(_)) => Kind::Usage,
+            RunError::Engine(engine::EngineError::Unavailable { .. })
+            | RunError::Open { .. }
+            | RunError::Change(_)
+            | RunError::Record(_) => Kind::Missing,
+            RunError::Engine(engine::EngineError::System { .. })
+            | RunError::TooLittle { .. }
+            | RunError::Operation { .. } => Kind::Failed,
+        }
+    }
+}

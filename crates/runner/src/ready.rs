@@ -1,0 +1,213 @@
+//! Targets made ready: test files created and filled, files and devices opened with what the job may do and nothing
+//! more. Whoever holds an [`Opened`] may use it; the engine opens nothing itself.
+
+use crate::RunError;
+use basics::job::{Entropy, Sync};
+use basics::plan::Target;
+use basics::{Bytes, Job, Plan};
+use change::{Journal, TestFile, guard};
+use rustix::fs::{Advice, Mode, OFlags, fadvise, open};
+use rustix::io::Errno;
+use std::collections::BTreeMap;
+use std::num::NonZeroU64;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+/// The targets of one plan.
+pub struct Targets<'a> {
+    journal: &'a Journal,
+    specs: Vec<Target>,
+    files: BTreeMap<usize, OwnFile>,
+    run: String,
+}
+
+/// A test file and how much of it holds written data.
+struct OwnFile {
+    file: TestFile,
+    written: Bytes,
+    entropy: Entropy,
+    first_step_fills: bool,
+}
+
+/// A target opened for one step.
+pub enum Opened {
+    /// A file or device.
+    File {
+        /// What the engine gets.
+        fd: OwnedFd,
+        /// Usable from offset 0.
+        len: Bytes,
+        /// For direct I/O.
+        alignment: Bytes,
+        /// O_DIRECT is on.
+        direct: bool,
+    },
+    /// Memory.
+    Memory(Bytes),
+    /// Nothing.
+    Null(Target),
+}
+
+/// An opened target with what a reader of its figures must know.
+pub struct Ready {
+    /// For the engine.
+    pub opened: Opened,
+    /// Each a sentence.
+    pub notes: Vec<String>,
+}
+
+impl<'a> Targets<'a> {
+    /// Takes the plan's targets and refuses at once what must not be written.
+    pub fn new(plan: &Plan, journal: &'a Journal) -> Result<Self, RunError> {
+        let targets =
+            Targets { journal, specs: plan.targets.clone(), files: BTreeMap::new(), run: plan.hash() };
+        for step in plan.steps.iter().filter(|step| step.job.direction.writes()) {
+            match &targets.specs[step.target] {
+                Target::File { path } => return Err(guard::existing_file_refused(path).into()),
+                // Asked now so that nothing has begun when the answer is no; asked again when it is opened.
+                Target::Device { path, destroy } => {
+                    guard::device_for_writing(Path::new("/"), path, destroy.as_deref())?;
+                }
+                _ => {}
+            }
+        }
+        Ok(targets)
+    }
+
+    /// How much of a test file must still be written before a step that reads or overwrites it.
+    pub fn unfilled(&mut self, index: usize, job: &Job) -> Result<Option<(PathBuf, Bytes, Entropy)>, RunError> {
+        let Target::TestFile { dir, size, entropy, first_step_fills } = self.specs[index].clone() else {
+            return Ok(None);
+        };
+        if !self.files.contains_key(&index) {
+            let file = TestFile::create(self.journal, &self.run, &dir, size)?;
+            self.files.insert(index, OwnFile { file, written: Bytes(0), entropy, first_step_fills });
+            if first_step_fills && job.direction.writes() {
+                return Ok(None);
+            }
+        }
+        let Some(own) = self.files.get(&index) else { return Ok(None) };
+        let wanted = !own.first_step_fills && own.written < size;
+        Ok(wanted.then(|| (own.file.path().to_owned(), size, own.entropy)))
+    }
+
+    /// Notes that a test file holds data up to `end`.
+    pub fn wrote(&mut self, index: usize, end: Bytes) {
+        if let Some(own) = self.files.get_mut(&index) {
+            own.written = own.written.max(end);
+        }
+    }
+
+    /// Opens a target for a step.
+    pub fn open(&self, index: usize, job: &Job) -> Result<Ready, RunError> {
+        let writes = job.direction.writes();
+        match &self.specs[index] {
+            Target::Memory { size } => Ok(Ready { opened: Opened::Memory(*size), notes: vec![] }),
+            null @ Target::Null { .. } => Ok(Ready { opened: Opened::Null(null.clone()), notes: vec![] }),
+            Target::File { path } => open_file(path, None, job, false),
+            Target::TestFile { dir, size, first_step_fills, .. } => {
+                let Some(own) = self.files.get(&index) else {
+                    return Err(RunError::TooLittle { path: dir.clone(), usable: Bytes(0) });
+                };
+                let fresh = *first_step_fills && own.written.0 == 0 && writes;
+                let usable = if fresh { *size } else { own.written };
+                if usable < Bytes(job.block.largest().0 * u64::from(job.threads) * 2) {
+                    return Err(RunError::TooLittle { path: dir.clone(), usable });
+                }
+                open_file(own.file.path(), Some(usable), job, writes)
+            }
+            Target::Device { path, destroy } => {
+                let fd = if writes {
+                    guard::device_for_writing(Path::new("/"), path, destroy.as_deref())?.into_fd(job.direct)?
+                } else {
+                    guard::device_for_reading(path, job.direct)?
+                };
+                let len = sys::file::block_device_size(&fd).map_err(|source| failed(path, source))?;
+                let sector = sys::file::logical_block_size(&fd).map_err(|source| failed(path, source))?;
+                drop_cached(&fd, job);
+                let alignment = Bytes(u64::from(sys::file::dio_alignment(&fd).unwrap_or(sector).max(sector)));
+                let opened = Opened::File { fd, len: Bytes(len), alignment, direct: job.direct };
+                Ok(Ready { opened, notes: vec![] })
+            }
+        }
+    }
+
+    /// Removes the test files that no step after `index` uses.
+    pub fn release(&mut self, plan: &Plan, index: usize) {
+        let later: Vec<usize> = plan.steps[index + 1..].iter().map(|step| step.target).collect();
+        self.files.retain(|target, _| later.contains(target));
+    }
+
+    /// Removes what is left; what could not be removed is told, and tried again at the next start.
+    pub fn close(&mut self) -> Vec<RunError> {
+        let files = std::mem::take(&mut self.files);
+        files.into_values().filter_map(|own| own.file.remove().err()).map(RunError::from).collect()
+    }
+}
+
+fn failed(path: &Path, source: std::io::Error) -> RunError {
+    let hint = match source.kind() {
+        std::io::ErrorKind::PermissionDenied => "; try again as root, or give a directory that you may write",
+        _ => "",
+    };
+    RunError::Open { path: path.to_owned(), source, hint }
+}
+
+/// Opens a plain file. O_DIRECT and O_NOATIME are asked for and done without where they are refused.
+fn open_file(path: &Path, usable: Option<Bytes>, job: &Job, write: bool) -> Result<Ready, RunError> {
+    let mut flags = OFlags::CLOEXEC | if write { OFlags::RDWR } else { OFlags::RDONLY };
+    if job.sync == Sync::Dsync {
+        flags |= OFlags::DSYNC;
+    }
+    let mut notes = Vec::new();
+    let attempt = |extra: OFlags| open(path, flags | extra, Mode::empty());
+    let with_atime_kept = |extra| match attempt(extra | OFlags::NOATIME) {
+        // Only the owner of a file may leave its access time alone.
+        Err(Errno::PERM) => attempt(extra),
+        result => result,
+    };
+    let (fd, direct) = match job.direct {
+        true => match with_atime_kept(OFlags::DIRECT) {
+            Err(Errno::INVAL) => {
+                notes.push("O_DIRECT is refused here: these are the page cache's figures, not the medium's".to_owned());
+                (with_atime_kept(OFlags::empty()), false)
+            }
+            result => (result, true),
+        },
+        false => (with_atime_kept(OFlags::empty()), false),
+    };
+    let fd = fd.map_err(|errno| failed(path, errno.into()))?;
+    let len = match usable {
+        Some(len) => len,
+        None => Bytes(rustix::fs::fstat(&fd).map_err(|e| failed(path, e.into()))?.st_size.try_into().unwrap_or(0)),
+    };
+    drop_cached(&fd, job);
+    // Without an answer of the kernel (before 6.1) the strictest common sector is safe.
+    let alignment = Bytes(u64::from(sys::file::dio_alignment(&fd).unwrap_or(4096)));
+    Ok(Ready { opened: Opened::File { fd, len, alignment, direct }, notes })
+}
+
+/// Before a buffered job: what the cache holds of the target is written out and dropped, if the job asks for it.
+fn drop_cached(fd: &OwnedFd, job: &Job) {
+    if !job.direct && job.invalidate {
+        // Both are hints: a target that cannot do them has nothing cached.
+        let _ = rustix::fs::fdatasync(fd);
+        let _ = fadvise(fd, 0, None::<NonZeroU64>, Advice::DontNeed);
+    }
+}
+
+impl Opened {
+    /// As the engine takes it.
+    pub fn target(&self) -> engine::Target<'_> {
+        match self {
+            Opened::File { fd, len, alignment, direct } => {
+                engine::Target::File { fd: fd.as_fd(), len: *len, alignment: *alignment, direct: *direct }
+            }
+            Opened::Memory(size) => engine::Target::Memory { size: *size },
+            Opened::Null(Target::Null { service, stall }) => {
+                engine::Target::Null { service: *service, stall: *stall }
+            }
+            Opened::Null(_) => engine::Target::Null { service: basics::Nanos(0), stall: None },
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! One step: fill what must be filled, open the target, let the engine and the observer run, and write the account.
+
+use crate::ready::{Ready, Targets};
+use crate::{RunError, Runner, errno, now};
+use basics::job::{Block, Direction, Order, Stop};
+use basics::plan::Step;
+use basics::units::MIB;
+use basics::{Bytes, Interval, Job, Nanos, Side};
+use engine::{Control, Ended, Outcome};
+use machine::Machine;
+use observe::{Cost, Observer, Sample};
+use record::{RunId, Spool, State, StepRecord};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, sync_channel};
+
+/// How often the observer looks.
+const OBSERVE_EVERY: Nanos = Nanos::from_millis(100);
+/// Samples that may wait for the runner; at ten a second this is half a minute.
+const SAMPLES_WAITING: usize = 300;
+
+/// What one step needs of its run.
+pub struct Running<'a, 'b> {
+    pub runner: &'a mut Runner<'b>,
+    pub id: &'a RunId,
+    pub machine: &'a Machine,
+    pub spool: &'a mut Spool,
+    pub index: usize,
+}
+
+/// The account of a step, and why it failed, if it did.
+pub struct Done {
+    pub account: StepRecord,
+    pub error: Option<RunError>,
+}
+
+impl Running<'_, '_> {
+    /// Runs the step; whatever happens there is an account of it.
+    pub fn run(mut self, step: &Step, targets: &mut Targets<'_>) -> Done {
+        let mut account = StepRecord {
+            index: self.index as u32,
+            name: step.name.clone(),
+            tier: step.tier.clone(),
+            target: targets.describe(step.target),
+            job: step.job.clone(),
+            state: State::Done,
+            engine: None,
+            ended_by: String::new(),
+            started: now(),
+            elapsed: Nanos(0),
+            read: Side::default(),
+            write: Side::default(),
+            cpu_user: Nanos(0),
+            cpu_system: Nanos(0),
+            observing: Cost::default(),
+            notes: Vec::new(),
+        };
+        let error = self.attempt(step, targets, &mut account).err();
+        if let Some(error) = &error {
+            account.state = State::Failed(error.to_string());
+            if account.ended_by.is_empty() {
+                account.ended_by = "error".to_owned();
+            }
+        }
+        Done { account, error }
+    }
+
+    fn attempt(&mut self, step: &Step, targets: &mut Targets<'_>, account: &mut StepRecord) -> Result<(), RunError> {
+        if !self.fill(step, targets)? {
+            account.state = State::Interrupted;
+            account.ended_by = "interrupted".to_owned();
+            return Ok(());
+        }
+        let Ready { opened, notes } = targets.open(step.target, &step.job)?;
+        account.notes = notes;
+        account.started = now();
+        let disks = self.disks(step, targets);
+        let (sender, samples) = sync_channel::<Sample>(SAMPLES_WAITING);
+        // A full channel drops the sample; the observer's own count tells.
+        let observer = Observer::start(self.runner.root.path(), disks, OBSERVE_EVERY, move |sample| {
+            let _ = sender.try_send(sample);
+        });
+        let control = Control::default();
+        let outcome = engine::run(&step.job, opened.target(), &control, &mut |interval: &Interval| {
+            if self.runner.interrupted.load(Ordering::Relaxed) {
+                control.cancel.store(true, Ordering::Relaxed);
+            }
+            self.keep(interval, &samples, account);
+            self.runner.progress.measuring(self.index, step, interval.end, interval);
+        });
+        match observer {
+            Ok(observer) => account.observing = observer.stop(),
+            Err(error) => account.notes.push(format!("nothing was observed meanwhile: {error}")),
+        }
+        self.keep_samples(&samples, account);
+        let outcome = outcome?;
+        if step.job.direction.writes() && step.job.order == Order::Sequential {
+            targets.wrote(step.target, Bytes(outcome.write.bytes));
+        }
+        write_account(outcome, account)
+    }
+
+    /// Writes a test file where the step needs one that is whole; false when interrupted.
+    fn fill(&mut self, step: &Step, targets: &mut Targets<'_>) -> Result<bool, RunError> {
+        let Some((path, size, entropy)) = targets.unfilled(step.target, &step.job)? else {
+            return Ok(true);
+        };
+        let job = Job {
+            direction: Direction::Write,
+            block: Block::Fixed(Bytes(MIB.min(size.0))),
+            depth: 4,
+            entropy,
+            size: Some(size),
+            stop: Stop { bytes: Some(size), ..Stop::default() },
+            end_fsync: true,
+            ..Job::default()
+        };
+        targets.wrote(step.target, size);
+        let Ready { opened, .. } = targets.open(step.target, &job)?;
+        let control = Control::default();
+        let mut done = 0;
+        let outcome = engine::run(&job, opened.target(), &control, &mut |interval: &Interval| {
+            done += interval.write.bytes;
+            if self.runner.interrupted.load(Ordering::Relaxed) {
+                control.cancel.store(true, Ordering::Relaxed);
+            }
+            self.runner.progress.filling(step, Bytes(done), size);
+        })?;
+        match outcome.ended {
+            Ended::Cancelled => Ok(false),
+            Ended::Failed { what, offset, errno } => Err(operation(what, offset, &path.display().to_string(), errno)),
+            _ => Ok(true),
+        }
+    }
+
+    fn disks(&self, step: &Step, targets: &Targets<'_>) -> Vec<String> {
+        let tier = step.tier.clone().or_else(|| {
+            targets.path(step.target).and_then(|path| machine::tier_of_path(self.machine, self.runner.root, &path))
+        });
+        tier.map(|tier| machine::disks_below(self.machine, &tier)).unwrap_or_default()
+    }
+
+    fn keep(&mut self, interval: &Interval, samples: &Receiver<Sample>, account: &mut StepRecord) {
+        if let Err(error) = self.spool.interval(self.index as u32, interval) {
+            once(&mut account.notes, format!("intervals are missing from the record: {error}"));
+        }
+        self.keep_samples(samples, account);
+    }
+
+    fn keep_samples(&mut self, samples: &Receiver<Sample>, account: &mut StepRecord) {
+        while let Ok(sample) = samples.try_recv() {
+            if let Err(error) = self.spool.sample(self.index as u32, &sample) {
+                once(&mut account.notes, format!("samples are missing from the record: {error}"));
+            }
+        }
+    }
+}
+
+fn once(notes: &mut Vec<String>, note: String) {
+    if !notes.contains(&note) {
+        notes.push(note);
+    }
+}
+
+/// Takes over what the engine gave; an operation that failed is an error, after everything before it is kept.
+fn write_account(outcome: Outcome, account: &mut StepRecord) -> Result<(), RunError> {
+    account.engine = Some(outcome.engine);
+    account.elapsed = outcome.elapsed;
+    account.read = outcome.read;
+    account.write = outcome.write;
+    account.cpu_user = outcome.cpu_user;
+    account.cpu_system = outcome.cpu_system;
+    account.notes.extend(outcome.notes);
+    account.ended_by = match &outcome.ended {
+        Ended::Time => "time",
+        Ended::Bytes => "bytes",
+        Ended::Operations => "operations",
+        Ended::Confidence => "confidence",
+        Ended::Cancelled => "interrupted",
+        Ended::Failed { .. } => "error",
+    }
+    .to_owned();
+    match outcome.ended {
+        Ended::Cancelled => account.state = State::Interrupted,
+        Ended::Failed { what, offset, errno } => return Err(operation(what, offset, &account.target, errno)),
+        _ => {}
+    }
+    Ok(())
+}
+
+fn operation(what: &'static str, offset: Bytes, target: &str, errno: i32) -> RunError {
+    let what = match what {
+        "read" => "reading",
+        "write" => "writing",
+        _ => "syncing",
+    };
+    RunError::Operation { what, offset, target: target.to_owned(), reason: errno::in_words(errno), errno }
+}
