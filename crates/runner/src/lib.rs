@@ -54,10 +54,11 @@ impl Runner<'_> {
         for step in &plan.steps {
             step.job.check().map_err(engine::EngineError::from)?;
         }
-        let mut targets = Targets::new(&plan, self.journal)?;
+        let id = RunId::new();
+        let mut targets = Targets::new(&plan, &id, self.journal)?;
         let harness = engine::calibrate();
         let run = Run {
-            id: RunId::new(),
+            id: id.clone(),
             state: State::Running,
             origin: Origin::Measured,
             started: now(),
@@ -70,7 +71,7 @@ impl Runner<'_> {
             harness_ns_per_op: Some(harness),
             notes: Vec::new(),
         };
-        let id = self.store.begin(&run)?;
+        self.store.begin(&run)?;
         self.progress.begin(&plan);
         let outcome = self.steps(&id, &run.machine, &plan, &mut targets);
         // Files go before the run is called finished: a reader of "done" may rely on it.

@@ -2,13 +2,14 @@
 //! more. Whoever holds an [`Opened`] may use it; the engine opens nothing itself.
 
 use crate::RunError;
-use basics::job::{Entropy, Sync};
+use basics::job::{Direction, Entropy, Order, Sync};
 use basics::plan::Target;
 use basics::{Bytes, Job, Plan};
 use change::{Journal, TestFile, guard};
 use rustix::fs::{Advice, Mode, OFlags, fadvise, open};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::num::NonZeroU64;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -25,8 +26,6 @@ pub struct Targets<'a> {
 struct OwnFile {
     file: TestFile,
     written: Bytes,
-    entropy: Entropy,
-    first_step_fills: bool,
 }
 
 /// A target opened for one step.
@@ -58,9 +57,8 @@ pub struct Ready {
 
 impl<'a> Targets<'a> {
     /// Takes the plan's targets and refuses at once what must not be written.
-    pub fn new(plan: &Plan, journal: &'a Journal) -> Result<Self, RunError> {
-        let targets =
-            Targets { journal, specs: plan.targets.clone(), files: BTreeMap::new(), run: plan.hash() };
+    pub fn new(plan: &Plan, run: &str, journal: &'a Journal) -> Result<Self, RunError> {
+        let targets = Targets { journal, specs: plan.targets.clone(), files: BTreeMap::new(), run: run.to_owned() };
         for step in plan.steps.iter().filter(|step| step.job.direction.writes()) {
             match &targets.specs[step.target] {
                 Target::File { path } => return Err(guard::existing_file_refused(path).into()),
@@ -74,21 +72,34 @@ impl<'a> Targets<'a> {
         Ok(targets)
     }
 
-    /// How much of a test file must still be written before a step that reads or overwrites it.
-    pub fn unfilled(&mut self, index: usize, job: &Job) -> Result<Option<(PathBuf, Bytes, Entropy)>, RunError> {
-        let Target::TestFile { dir, size, entropy, first_step_fills } = self.specs[index].clone() else {
+    /// The file that must still be written whole before a step on this target, if there is one, with its length and
+    /// content.
+    pub fn unfilled(&mut self, index: usize) -> Result<Option<(PathBuf, Bytes, Entropy)>, RunError> {
+        let Target::TestFile { dir, size, entropy, first_step_fills } = &self.specs[index] else {
             return Ok(None);
         };
-        if !self.files.contains_key(&index) {
-            let file = TestFile::create(self.journal, &self.run, &dir, size)?;
-            self.files.insert(index, OwnFile { file, written: Bytes(0), entropy, first_step_fills });
-            if first_step_fills && job.direction.writes() {
-                return Ok(None);
+        let own = match self.files.entry(index) {
+            Entry::Occupied(own) => own.into_mut(),
+            Entry::Vacant(place) => {
+                let file = TestFile::create(self.journal, &self.run, dir, *size)?;
+                place.insert(OwnFile { file, written: Bytes(0) })
             }
+        };
+        let wanted = !first_step_fills && own.written < *size;
+        Ok(wanted.then(|| (own.file.path().to_owned(), *size, *entropy)))
+    }
+
+    /// The target in a few words.
+    pub fn describe(&self, index: usize) -> String {
+        self.specs[index].describe()
+    }
+
+    /// Where the target lies, when it lies anywhere.
+    pub fn path(&self, index: usize) -> Option<&Path> {
+        match &self.specs[index] {
+            Target::File { path } | Target::Device { path, .. } | Target::TestFile { dir: path, .. } => Some(path),
+            Target::Memory { .. } | Target::Null { .. } => None,
         }
-        let Some(own) = self.files.get(&index) else { return Ok(None) };
-        let wanted = !own.first_step_fills && own.written < size;
-        Ok(wanted.then(|| (own.file.path().to_owned(), size, own.entropy)))
     }
 
     /// Notes that a test file holds data up to `end`.
@@ -105,12 +116,13 @@ impl<'a> Targets<'a> {
             Target::Memory { size } => Ok(Ready { opened: Opened::Memory(*size), notes: vec![] }),
             null @ Target::Null { .. } => Ok(Ready { opened: Opened::Null(null.clone()), notes: vec![] }),
             Target::File { path } => open_file(path, None, job, false),
-            Target::TestFile { dir, size, first_step_fills, .. } => {
+            Target::TestFile { dir, size, .. } => {
                 let Some(own) = self.files.get(&index) else {
                     return Err(RunError::TooLittle { path: dir.clone(), usable: Bytes(0) });
                 };
-                let fresh = *first_step_fills && own.written.0 == 0 && writes;
-                let usable = if fresh { *size } else { own.written };
+                // What writes from the start to the end may go to the end; everything else stays on written ground.
+                let fills = job.direction == Direction::Write && job.order == Order::Sequential;
+                let usable = if fills { *size } else { own.written };
                 if usable < Bytes(job.block.largest().0 * u64::from(job.threads) * 2) {
                     return Err(RunError::TooLittle { path: dir.clone(), usable });
                 }

@@ -101,7 +101,7 @@ impl Running<'_, '_> {
 
     /// Writes a test file where the step needs one that is whole; false when interrupted.
     fn fill(&mut self, step: &Step, targets: &mut Targets<'_>) -> Result<bool, RunError> {
-        let Some((path, size, entropy)) = targets.unfilled(step.target, &step.job)? else {
+        let Some((path, size, entropy)) = targets.unfilled(step.target)? else {
             return Ok(true);
         };
         let job = Job {
@@ -114,7 +114,6 @@ impl Running<'_, '_> {
             end_fsync: true,
             ..Job::default()
         };
-        targets.wrote(step.target, size);
         let Ready { opened, .. } = targets.open(step.target, &job)?;
         let control = Control::default();
         let mut done = 0;
@@ -128,13 +127,16 @@ impl Running<'_, '_> {
         match outcome.ended {
             Ended::Cancelled => Ok(false),
             Ended::Failed { what, offset, errno } => Err(operation(what, offset, &path.display().to_string(), errno)),
-            _ => Ok(true),
+            _ => {
+                targets.wrote(step.target, size);
+                Ok(true)
+            }
         }
     }
 
     fn disks(&self, step: &Step, targets: &Targets<'_>) -> Vec<String> {
         let tier = step.tier.clone().or_else(|| {
-            targets.path(step.target).and_then(|path| machine::tier_of_path(self.machine, self.runner.root, &path))
+            targets.path(step.target).and_then(|path| machine::tier_of_path(self.machine, self.runner.root, path))
         });
         tier.map(|tier| machine::disks_below(self.machine, &tier)).unwrap_or_default()
     }
