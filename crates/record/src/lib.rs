@@ -2,6 +2,18 @@
 //! series, facts. Rates, percentiles and verdicts are derived by `study`, never stored as truth.
 #![forbid(unsafe_code)]
 
+mod blob;
+pub mod error;
+mod load;
 pub mod model;
+mod place;
+mod recover;
+mod schema;
+pub mod spool;
+pub mod store;
 
+pub use error::RecordError;
 pub use model::*;
+pub use place::default_path;
+pub use spool::Spool;
+pub use store::{RunHead, Store};

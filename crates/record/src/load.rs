@@ -1,0 +1,131 @@
+//! A run read out of the database, with everything in it.
+
+use crate::blob::{RawInterval, RawSide};
+use crate::error::RecordError;
+use crate::model::{Record, Run, RunId, StepRecord};
+use crate::store::{Store, from_json, nanos};
+use basics::latency::CorruptHistogram;
+use basics::{Interval, Nanos, Side};
+use observe::Sample;
+use rusqlite::Row;
+
+impl Store {
+    /// A run with its steps and series. Memory grows with the length of the series, by about 0.5 MB an interval of a
+    /// busy step, because each interval is a whole histogram.
+    ///
+    /// # Errors
+    /// [`RecordError::NoSuchRun`]; those of the database.
+    pub fn load(&self, run: &RunId) -> Result<Record, RecordError> {
+        let number = self.number(run)?;
+        Ok(Record {
+            run: self.head(number)?,
+            steps: self.steps(number)?,
+            intervals: self.rows(number, "interval", &mut |row| Ok((row.get(1)?, interval(row)?)))?,
+            samples: self.rows(number, "sample", &mut |row| Ok((row.get(1)?, sample(row)?)))?,
+        })
+    }
+
+    pub(crate) fn head(&self, number: i64) -> Result<Run, RecordError> {
+        let sql = "SELECT id, state, origin, started_ns, ended_ns, version, command, target, plan, machine,
+                          harness_ns_per_op, notes FROM run WHERE number = ?";
+        let run = |row: &Row<'_>| {
+            Ok(Run {
+                id: row.get(0)?,
+                state: from_json(row, 1)?,
+                origin: from_json(row, 2)?,
+                started: nanos(row, 3)?,
+                ended: row.get::<_, Option<i64>>(4)?.map(|ns| Nanos(ns as u64)),
+                version: row.get(5)?,
+                command: row.get(6)?,
+                target: row.get(7)?,
+                plan: from_json(row, 8)?,
+                machine: from_json(row, 9)?,
+                harness_ns_per_op: row.get(10)?,
+                notes: from_json(row, 11)?,
+            })
+        };
+        self.db.query_row(sql, [number], run).map_err(self.fail())
+    }
+
+    pub(crate) fn steps(&self, number: i64) -> Result<Vec<StepRecord>, RecordError> {
+        self.rows(number, "step", &mut step)
+    }
+
+    /// What `each` makes of the rows of one run in `table`, in order.
+    fn rows<T>(
+        &self,
+        number: i64,
+        table: &str,
+        each: &mut dyn FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, RecordError> {
+        // The tables are WITHOUT ROWID: their primary key is the order in which they are stored.
+        let sql = match table {
+            "step" => "SELECT * FROM step WHERE run = ? ORDER BY step",
+            "interval" => "SELECT * FROM interval WHERE run = ? ORDER BY step, number",
+            _ => "SELECT * FROM sample WHERE run = ? ORDER BY step, number",
+        };
+        let mut statement = self.db.prepare(sql).map_err(self.fail())?;
+        let rows = statement.query_map([number], each).map_err(self.fail())?;
+        rows.collect::<Result<_, _>>().map_err(self.fail())
+    }
+}
+
+fn step(row: &Row<'_>) -> rusqlite::Result<StepRecord> {
+    Ok(StepRecord {
+        index: row.get(1)?,
+        name: row.get(2)?,
+        tier: row.get(3)?,
+        target: row.get(4)?,
+        job: from_json(row, 5)?,
+        state: from_json(row, 6)?,
+        engine: match row.get_ref(7)? {
+            rusqlite::types::ValueRef::Null => None,
+            _ => Some(from_json(row, 7)?),
+        },
+        ended_by: row.get(8)?,
+        started: nanos(row, 9)?,
+        elapsed: nanos(row, 10)?,
+        read: side(row, 11)?,
+        write: side(row, 14)?,
+        cpu_user: nanos(row, 17)?,
+        cpu_system: nanos(row, 18)?,
+        observing: from_json(row, 19)?,
+        notes: from_json(row, 20)?,
+    })
+}
+
+fn interval(row: &Row<'_>) -> rusqlite::Result<Interval> {
+    raw_interval(row)?.interval().map_err(corrupt(7))
+}
+
+/// An interval with its histograms as stored.
+pub(crate) fn raw_interval(row: &Row<'_>) -> rusqlite::Result<RawInterval> {
+    Ok(RawInterval {
+        start: nanos(row, 3)?,
+        end: nanos(row, 4)?,
+        position: row.get::<_, i64>(5)? as u64,
+        read: raw_side(row, 6)?,
+        write: raw_side(row, 9)?,
+    })
+}
+
+fn sample(row: &Row<'_>) -> rusqlite::Result<Sample> {
+    from_json(row, 3)
+}
+
+/// Three columns: bytes, latency, service.
+fn raw_side(row: &Row<'_>, column: usize) -> rusqlite::Result<RawSide> {
+    Ok(RawSide {
+        bytes: row.get::<_, i64>(column)? as u64,
+        latency: row.get(column + 1)?,
+        service: row.get(column + 2)?,
+    })
+}
+
+fn side(row: &Row<'_>, column: usize) -> rusqlite::Result<Side> {
+    raw_side(row, column)?.side().map_err(corrupt(column))
+}
+
+fn corrupt(column: usize) -> impl Fn(CorruptHistogram) -> rusqlite::Error {
+    move |e| rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Blob, Box::new(e))
+}

@@ -1,0 +1,149 @@
+//! What a dead process left behind: its run still *running*, its spool in memory-backed storage. Whoever opens the
+//! database next takes both over, once: inside one transaction that first looks whether there is still something to do.
+
+use crate::error::RecordError;
+use crate::model::{Run, RunId, State, StepRecord};
+use crate::spool::{Entry, Orphan};
+use crate::store::{Series, Store, end, immediate, insert_step};
+use basics::{Interval, Nanos};
+use rusqlite::{Transaction, params};
+use std::path::PathBuf;
+use sys::process::{Identity, Life};
+
+/// A run whose process is gone.
+struct Dead {
+    number: i64,
+    id: RunId,
+    state: State,
+    spool: Option<PathBuf>,
+}
+
+impl Store {
+    /// Marks the runs of dead processes *interrupted*, keeps what they had spooled, and removes their spools. Runs of
+    /// living processes, and of processes of other containers, are left alone. Gives the names of the interrupted runs.
+    ///
+    /// # Errors
+    /// Those of the database; [`RecordError::Io`] when `/proc` does not tell who lives.
+    pub fn recover(&mut self) -> Result<Vec<RunId>, RecordError> {
+        let mut recovered = Vec::new();
+        for number in self.owned()? {
+            if let Some(id) = self.take_over(number)? {
+                recovered.push(id);
+            }
+        }
+        Ok(recovered)
+    }
+
+    /// Runs that have an owner, alive or not.
+    fn owned(&self) -> Result<Vec<i64>, RecordError> {
+        let mut statement = self.db.prepare("SELECT run FROM owner ORDER BY run").map_err(self.fail())?;
+        let rows = statement.query_map([], |row| row.get(0)).map_err(self.fail())?;
+        rows.collect::<Result<_, _>>().map_err(self.fail())
+    }
+
+    /// Takes one run over, if its owner is gone; gives its name if it was still running.
+    fn take_over(&mut self, number: i64) -> Result<Option<RunId>, RecordError> {
+        let fail = self.fail();
+        let head = self.head(number)?;
+        let transaction = immediate(&mut self.db).map_err(&fail)?;
+        let Some(dead) = dead(&transaction, number).map_err(&fail)?.transpose()? else {
+            return Ok(None);
+        };
+        let was_running = dead.state == State::Running;
+        if was_running {
+            interrupt(&transaction, &dead, &head).map_err(&fail)?;
+        }
+        transaction.commit().map_err(&fail)?;
+        self.disown(number)?;
+        Ok(was_running.then_some(dead.id))
+    }
+}
+
+/// The run, when it has an owner and that is gone.
+fn dead(transaction: &Transaction<'_>, number: i64) -> rusqlite::Result<Option<Result<Dead, RecordError>>> {
+    let sql = "SELECT process, spool, id, state FROM owner JOIN run ON number = run WHERE run = ?";
+    let mut statement = transaction.prepare(sql)?;
+    let mut rows = statement.query([number])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    let owner: Identity = crate::store::from_json(row, 0)?;
+    match owner.life() {
+        Ok(Life::Gone) => {}
+        Ok(Life::Alive | Life::Unknowable) => return Ok(None),
+        Err(source) => {
+            let action = "tell who lives from";
+            return Ok(Some(Err(RecordError::Io { action, path: "/proc".into(), source })));
+        }
+    }
+    let spool = row.get::<_, Option<String>>(1)?.map(PathBuf::from);
+    Ok(Some(Ok(Dead { number, id: row.get(2)?, state: crate::store::from_json(row, 3)?, spool })))
+}
+
+/// Marks the run, and makes a step of what its spool holds.
+fn interrupt(transaction: &Transaction<'_>, dead: &Dead, head: &Run) -> rusqlite::Result<()> {
+    let mut notes = vec!["its process ended without a word (killed, or the machine went down)".to_owned()];
+    let mut ended = None;
+    if let Some(mut spool) = dead.spool.as_deref().and_then(|path| Orphan::open(path, &dead.id)) {
+        let mut step: Option<StepRecord> = None;
+        let mut series = Series::new(dead.number);
+        let committed = |step: u32| {
+            let sql = "SELECT EXISTS (SELECT 1 FROM step WHERE run = ? AND step = ?)";
+            transaction.query_row(sql, params![dead.number, step], |row| row.get::<_, bool>(0))
+        };
+        for (index, entry) in spool.entries().map_err(|e| rusqlite::Error::ToSqlConversionFailure(e.into()))? {
+            // Killed after the commit and before the spool was emptied: all of it is there already.
+            if committed(index)? {
+                continue;
+            }
+            series.insert(transaction, index, &entry)?;
+            match (entry, &mut step) {
+                (Entry::Begin(started), _) => step = unfinished(head, index, started),
+                (Entry::Interval(raw), Some(step)) => {
+                    if let Ok(interval) = raw.interval() {
+                        add(step, &interval);
+                        ended = Some(step.started + step.elapsed);
+                    }
+                }
+                _ => {}
+            }
+        }
+        if let Some(step) = step {
+            insert_step(transaction, dead.number, &step)?;
+        }
+    } else {
+        notes.push("the step that was being measured is lost with its spool".to_owned());
+    }
+    end(transaction, dead.number, &State::Interrupted, ended, &notes)
+}
+
+/// A step that nobody could finish: what the plan says of it. Nothing when the plan does not list it.
+fn unfinished(run: &Run, index: u32, started: Nanos) -> Option<StepRecord> {
+    let step = run.plan.steps.get(index as usize)?;
+    Some(StepRecord {
+        index,
+        name: step.name.clone(),
+        tier: step.tier.clone(),
+        target: run.plan.targets.get(step.target).map_or_else(String::new, |target| target.describe()),
+        job: step.job.clone(),
+        state: State::Interrupted,
+        engine: None,
+        ended_by: "process ended".to_owned(),
+        started,
+        elapsed: Nanos(0),
+        read: basics::Side::default(),
+        write: basics::Side::default(),
+        cpu_user: Nanos(0),
+        cpu_system: Nanos(0),
+        observing: observe::Cost::default(),
+        notes: vec![
+            "put together from the intervals that a killed process left: its engine, CPU time and the cost of observing \
+             are unknown, the interval in progress is missing"
+                .to_owned(),
+        ],
+    })
+}
+
+fn add(step: &mut StepRecord, interval: &Interval) {
+    step.elapsed = step.elapsed.max(interval.end);
+    step.read.merge(&interval.read);
+    step.write.merge(&interval.write);
+}

@@ -1,0 +1,566 @@
+//! The database: opened, a run begun, its steps committed, ended; runs found by name. What is read out of it whole is in
+//! [`crate::load`], what dead processes left in it in [`crate::recover`].
+
+use crate::blob::{RawInterval, RawSide};
+use crate::error::RecordError;
+use crate::model::{Run, RunId, State, StepRecord};
+use crate::place;
+use crate::schema::{self, Kind};
+use crate::spool::{Entry, Spool, now};
+use basics::Nanos;
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, Transaction, TransactionBehavior, params};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use sys::process::Identity;
+
+/// How long another tiermark may hold the database.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The runs of one database file.
+#[derive(Debug)]
+pub struct Store {
+    pub(crate) db: Connection,
+    path: PathBuf,
+    notes: Vec<String>,
+}
+
+/// A line of the list of runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunHead {
+    /// Its name.
+    pub id: RunId,
+    /// How far it came.
+    pub state: State,
+    /// The plan's method.
+    pub method: String,
+    /// Targets in a few words.
+    pub target: String,
+    /// The tiers that its steps say something about, each once, in the plan's order.
+    pub tiers: Vec<String>,
+    /// Unix time of its start.
+    pub started: Nanos,
+    /// Unix time of its end, once known.
+    pub ended: Option<Nanos>,
+    /// Steps in the record so far.
+    pub steps: u32,
+}
+
+impl Store {
+    /// Opens the database for reading and writing, and makes it and its folders when they are not there.
+    ///
+    /// # Errors
+    /// One sentence each when it is no tiermark database, a newer one, damaged, not accessible, or the disk is full.
+    pub fn open(path: &Path) -> Result<Self, RecordError> {
+        let io = |action, path: &Path, source| RecordError::Io { action, path: path.to_owned(), source };
+        if let Some(dir) = path.parent().filter(|dir| *dir != Path::new("")) {
+            std::fs::create_dir_all(dir).map_err(|source| io("make the folder", dir, source))?;
+        }
+        // SQLite says "unable to open" whatever the reason; the file system knows the reason.
+        let file = std::fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
+        match file {
+            Ok(_) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::ReadOnlyFilesystem => {
+                return Err(RecordError::ReadOnly { path: path.to_owned() });
+            }
+            Err(source) => return Err(io("open the database", path, source)),
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let db = Connection::open_with_flags(path, flags).map_err(|e| RecordError::sqlite(path, e))?;
+        let mut store = Store { db, path: path.to_owned(), notes: Vec::new() };
+        store.prepare()?;
+        Ok(store)
+    }
+
+    /// Opens an existing database for reading; nothing is written, so a read-only place is fine.
+    ///
+    /// # Errors
+    /// As [`Store::open`], and [`RecordError::NoDatabase`] when there is none.
+    pub fn open_for_reading(path: &Path) -> Result<Self, RecordError> {
+        match std::fs::File::open(path) {
+            Ok(_) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Err(RecordError::NoDatabase { path: path.to_owned() });
+            }
+            Err(source) => return Err(RecordError::Io { action: "read the database", path: path.to_owned(), source }),
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let open = |uri: &Path, flags| -> rusqlite::Result<(Connection, Kind)> {
+            let db = Connection::open_with_flags(uri, flags)?;
+            db.busy_timeout(PATIENCE)?;
+            let kind = schema::kind(&db)?;
+            Ok((db, kind))
+        };
+        let mut notes = Vec::new();
+        // A database in WAL mode wants its shared memory file beside it, which a read-only place does not allow; then
+        // it is read as it stands, and nobody can be writing to it there.
+        let (db, kind) = open(path, flags)
+            .or_else(|first| match first.sqlite_error_code() {
+                Some(rusqlite::ErrorCode::CannotOpen | rusqlite::ErrorCode::ReadOnly) => {
+                    if std::fs::metadata(suffixed(path, "-wal")).is_ok_and(|wal| wal.len() > 0) {
+                        notes.push(format!(
+                            "{} lies in a place that may not be written, so its latest changes (in its -wal file) \
+                             are not shown",
+                            path.display()
+                        ));
+                    }
+                    open(&immutable_uri(path), flags | OpenFlags::SQLITE_OPEN_URI)
+                }
+                _ => Err(first),
+            })
+            .map_err(|e| RecordError::sqlite(path, e))?;
+        let path = path.to_owned();
+        match kind {
+            Kind::Empty => Err(RecordError::NoDatabase { path }),
+            Kind::Foreign => Err(RecordError::Foreign { path }),
+            Kind::Ours(schema::VERSION) => Ok(Store { db, path, notes }),
+            Kind::Ours(found) if found > schema::VERSION => {
+                Err(RecordError::Newer { path, found, known: schema::VERSION })
+            }
+            // An older one is brought up to date where that is allowed.
+            Kind::Ours(found) => match Self::open(&path) {
+                Err(RecordError::ReadOnly { .. }) => Err(RecordError::Older { path, found, known: schema::VERSION }),
+                opened => opened,
+            },
+        }
+    }
+
+    /// Settles what an open connection needs, and brings the schema up to date.
+    fn prepare(&mut self) -> Result<(), RecordError> {
+        let path = self.path.clone();
+        let fail = |error| RecordError::sqlite(&path, error);
+        self.db.busy_timeout(PATIENCE).map_err(fail)?;
+        let kind = schema::kind(&self.db).map_err(fail)?;
+        match kind {
+            Kind::Foreign => return Err(RecordError::Foreign { path }),
+            Kind::Ours(found) if found > schema::VERSION => {
+                return Err(RecordError::Newer { path, found, known: schema::VERSION });
+            }
+            _ => {}
+        }
+        // FULL, not NORMAL: a committed step survives a power cut, and the flush happens between two steps, where
+        // nothing is being measured. A file system without shared mappings refuses WAL; the rollback journal is safe too.
+        self.db.pragma_update(None, "journal_mode", "WAL").map_err(fail)?;
+        self.db.pragma_update(None, "synchronous", "FULL").map_err(fail)?;
+        self.db.pragma_update(None, "foreign_keys", true).map_err(fail)?;
+        if kind != Kind::Ours(schema::VERSION) {
+            let transaction = immediate(&mut self.db).map_err(fail)?;
+            // Another process may have been quicker.
+            let from = match schema::kind(&transaction).map_err(fail)? {
+                Kind::Ours(version) => version,
+                _ => 0,
+            };
+            if from < schema::VERSION {
+                schema::migrate(&transaction, from).map_err(fail)?;
+            }
+            transaction.commit().map_err(fail)?;
+        }
+        Ok(())
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What a reader of this database should know, each a sentence.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Puts SQLite's failure into a sentence about this file.
+    pub(crate) fn fail(&self) -> impl Fn(rusqlite::Error) -> RecordError + use<> {
+        let path = self.path.clone();
+        move |error| RecordError::sqlite(&path, error)
+    }
+
+    /// Puts a run at the head of the list, in state *running*, owned by this process. Its name is drawn here; the one in
+    /// `run` and its state are not looked at.
+    ///
+    /// # Errors
+    /// Those of the database; [`RecordError::Io`] when `/proc` does not tell who this process is.
+    pub fn begin(&mut self, run: Run) -> Result<RunId, RecordError> {
+        let fail = self.fail();
+        let owner = Identity::of_this_process().map_err(|source| RecordError::Io {
+            action: "tell this process apart from others in",
+            path: "/proc".into(),
+            source,
+        })?;
+        let transaction = immediate(&mut self.db).map_err(&fail)?;
+        let run = Run { id: fresh_id(&transaction).map_err(&fail)?, state: State::Running, ended: None, ..run };
+        let number = insert_run(&transaction, &run).map_err(&fail)?;
+        transaction
+            .execute("INSERT INTO owner (run, process) VALUES (?, ?)", params![number, json(&owner)])
+            .map_err(&fail)?;
+        transaction.commit().map_err(&fail)?;
+        Ok(run.id)
+    }
+
+    /// Makes the run's spool in memory-backed storage. Its path stands in the database before the file exists.
+    ///
+    /// # Errors
+    /// Those of the database; [`RecordError::Io`] when the file cannot be made.
+    pub fn spool(&mut self, run: &RunId) -> Result<Spool, RecordError> {
+        let place = place::for_spool(&self.path);
+        let random: String =
+            self.db.query_row("SELECT lower(hex(randomblob(4)))", [], |row| row.get(0)).map_err(self.fail())?;
+        let path = place.dir.join(format!("tiermark-{run}-{random}.spool"));
+        let path = std::path::absolute(&path).unwrap_or(path);
+        let number = self.number(run)?;
+        self.db
+            .execute("UPDATE owner SET spool = ? WHERE run = ?", params![path.to_string_lossy(), number])
+            .map_err(self.fail())?;
+        let spool = Spool::create(run, path, place.limit, place.in_memory)?;
+        if !spool.in_memory() {
+            self.note(
+                run,
+                "no memory-backed place for the intervals was found ($XDG_RUNTIME_DIR, /dev/shm, /run), so they were \
+                 written beside the database while measuring",
+            )?;
+        }
+        Ok(spool)
+    }
+
+    /// Commits a step with everything that was spooled since the last commit, in one transaction, and empties the spool.
+    ///
+    /// # Errors
+    /// Those of the database; the spool keeps its content then.
+    pub fn commit_step(&mut self, spool: &mut Spool, step: &StepRecord) -> Result<(), RecordError> {
+        let fail = self.fail();
+        let spool_fail = |path: &Path| {
+            let path = path.to_owned();
+            move |source| RecordError::Io { action: "read the spool", path, source }
+        };
+        let number = self.number(spool.run())?;
+        let mut step = step.clone();
+        if spool.dropped() > 0 {
+            step.notes.push(format!(
+                "{} intervals or samples are missing from the series, because the spool had no room for them",
+                spool.dropped()
+            ));
+        }
+        let transaction = immediate(&mut self.db).map_err(&fail)?;
+        insert_step(&transaction, number, &step).map_err(&fail)?;
+        let path = spool.path().to_owned();
+        let mut series = Series::new(number);
+        for (step, entry) in spool.entries().map_err(spool_fail(&path))? {
+            series.insert(&transaction, step, &entry).map_err(&fail)?;
+        }
+        transaction.commit().map_err(&fail)?;
+        spool.clear().map_err(spool_fail(&path))
+    }
+
+    /// Notes the harness's own cost against the null target, in nanoseconds an operation.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub fn calibrated(&mut self, run: &RunId, harness_ns_per_op: f64) -> Result<(), RecordError> {
+        let number = self.number(run)?;
+        self.db
+            .execute("UPDATE run SET harness_ns_per_op = ? WHERE number = ?", params![harness_ns_per_op, number])
+            .map_err(self.fail())?;
+        Ok(())
+    }
+
+    /// Adds a sentence that a reader of the run must know.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub fn note(&mut self, run: &RunId, note: &str) -> Result<(), RecordError> {
+        let number = self.number(run)?;
+        let fail = self.fail();
+        let transaction = immediate(&mut self.db).map_err(&fail)?;
+        add_notes(&transaction, number, &[note.to_owned()]).map_err(&fail)?;
+        transaction.commit().map_err(&fail)
+    }
+
+    /// Ends a run: its state, its end, and what a reader must know of it. Removes its spool.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub fn finish(&mut self, run: &RunId, state: State, notes: &[String]) -> Result<(), RecordError> {
+        let number = self.number(run)?;
+        let fail = self.fail();
+        let transaction = immediate(&mut self.db).map_err(&fail)?;
+        end(&transaction, number, &state, Some(now()), notes).map_err(&fail)?;
+        transaction.commit().map_err(&fail)?;
+        self.disown(number)
+    }
+
+    /// Removes the spool, then forgets where it was: in this order, so that no crash leaves a file that nobody knows.
+    pub(crate) fn disown(&mut self, number: i64) -> Result<(), RecordError> {
+        let spool: Option<Option<String>> = self
+            .db
+            .query_row("SELECT spool FROM owner WHERE run = ?", [number], |row| row.get(0))
+            .optional()
+            .map_err(self.fail())?;
+        if let Some(path) = spool.flatten()
+            && let Err(source) = std::fs::remove_file(&path)
+            && source.kind() != std::io::ErrorKind::NotFound
+        {
+            return Err(RecordError::Io { action: "remove the spool", path: path.into(), source });
+        }
+        self.db.execute("DELETE FROM owner WHERE run = ?", [number]).map_err(self.fail())?;
+        Ok(())
+    }
+
+    /// Every run, the newest first.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub fn runs(&self) -> Result<Vec<RunHead>, RecordError> {
+        let sql = "SELECT id, state, method, target, tiers, started_ns, ended_ns,
+                          (SELECT count(*) FROM step WHERE step.run = run.number)
+                   FROM run ORDER BY number DESC";
+        let head = |row: &Row<'_>| {
+            Ok(RunHead {
+                id: row.get(0)?,
+                state: from_json(row, 1)?,
+                method: row.get(2)?,
+                target: row.get(3)?,
+                tiers: from_json(row, 4)?,
+                started: nanos(row, 5)?,
+                ended: row.get::<_, Option<i64>>(6)?.map(|ns| Nanos(ns as u64)),
+                steps: row.get(7)?,
+            })
+        };
+        let mut statement = self.db.prepare(sql).map_err(self.fail())?;
+        let rows = statement.query_map([], head).map_err(self.fail())?;
+        rows.collect::<Result<_, _>>().map_err(self.fail())
+    }
+
+    /// The run that is meant by `asked`: `last`, or an unambiguous beginning of its name of at least four digits.
+    ///
+    /// # Errors
+    /// [`RecordError::NotARun`], [`RecordError::NoSuchRun`], [`RecordError::Ambiguous`]; those of the database.
+    pub fn find(&self, asked: &str) -> Result<RunId, RecordError> {
+        let prefix = asked.to_ascii_lowercase();
+        let (sql, bound) = if prefix == "last" {
+            ("SELECT id FROM run WHERE ?1 = 'last' ORDER BY number DESC LIMIT 1", prefix)
+        } else if (4..=8).contains(&prefix.len()) && prefix.bytes().all(|b| b.is_ascii_hexdigit()) {
+            ("SELECT id FROM run WHERE substr(id, 1, length(?1)) = ?1 ORDER BY number DESC LIMIT 5", prefix)
+        } else {
+            return Err(RecordError::NotARun { asked: asked.to_owned() });
+        };
+        let mut statement = self.db.prepare(sql).map_err(self.fail())?;
+        let rows = statement.query_map([bound], |row| row.get(0)).map_err(self.fail())?;
+        let mut found: Vec<RunId> = rows.collect::<Result<_, _>>().map_err(self.fail())?;
+        match (found.pop(), found.is_empty()) {
+            (Some(only), true) => Ok(only),
+            (None, _) => Err(RecordError::NoSuchRun { asked: asked.to_owned() }),
+            (Some(one_more), false) => {
+                found.push(one_more);
+                Err(RecordError::Ambiguous { asked: asked.to_owned(), candidates: found })
+            }
+        }
+    }
+
+    /// The run's number within this file.
+    pub(crate) fn number(&self, run: &RunId) -> Result<i64, RecordError> {
+        self.db
+            .query_row("SELECT number FROM run WHERE id = ?", [run], |row| row.get(0))
+            .optional()
+            .map_err(self.fail())?
+            .ok_or_else(|| RecordError::NoSuchRun { asked: run.clone() })
+    }
+}
+
+/// A transaction that owns the right to write from its beginning, so that what it reads is still so when it writes.
+pub(crate) fn immediate(db: &mut Connection) -> rusqlite::Result<Transaction<'_>> {
+    db.transaction_with_behavior(TransactionBehavior::Immediate)
+}
+
+/// A name that no run of this file has.
+pub(crate) fn fresh_id(transaction: &Transaction<'_>) -> rusqlite::Result<RunId> {
+    loop {
+        let id: RunId = transaction.query_row("SELECT lower(hex(randomblob(4)))", [], |row| row.get(0))?;
+        let taken: bool =
+            transaction.query_row("SELECT EXISTS (SELECT 1 FROM run WHERE id = ?)", [&id], |row| row.get(0))?;
+        if !taken {
+            return Ok(id);
+        }
+    }
+}
+
+pub(crate) fn insert_run(transaction: &Transaction<'_>, run: &Run) -> rusqlite::Result<i64> {
+    let mut tiers: Vec<&str> = Vec::new();
+    for tier in run.plan.steps.iter().filter_map(|step| step.tier.as_deref()) {
+        if !tiers.contains(&tier) {
+            tiers.push(tier);
+        }
+    }
+    transaction.execute(
+        "INSERT INTO run (id, state, origin, started_ns, ended_ns, version, command, target, method, tiers, plan,
+                          machine, harness_ns_per_op, notes)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        params![
+            run.id,
+            json(&run.state),
+            json(&run.origin),
+            run.started.0 as i64,
+            run.ended.map(|ended| ended.0 as i64),
+            run.version,
+            run.command,
+            run.target,
+            run.plan.method,
+            json(&tiers),
+            json(&run.plan),
+            json(&run.machine),
+            run.harness_ns_per_op,
+            json(&run.notes),
+        ],
+    )?;
+    Ok(transaction.last_insert_rowid())
+}
+
+pub(crate) fn insert_step(transaction: &Transaction<'_>, run: i64, step: &StepRecord) -> rusqlite::Result<()> {
+    let (read, write) = (RawSide::of(&step.read), RawSide::of(&step.write));
+    transaction.execute(
+        "INSERT INTO step VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        params![
+            run,
+            step.index,
+            step.name,
+            step.tier,
+            step.target,
+            json(&step.job),
+            json(&step.state),
+            step.engine.as_ref().map(json),
+            step.ended_by,
+            step.started.0 as i64,
+            step.elapsed.0 as i64,
+            read.bytes as i64,
+            read.latency,
+            read.service,
+            write.bytes as i64,
+            write.latency,
+            write.service,
+            step.cpu_user.0 as i64,
+            step.cpu_system.0 as i64,
+            json(&step.observing),
+            json(&step.notes),
+        ],
+    )?;
+    Ok(())
+}
+
+/// Puts intervals and samples of a run in, numbered from 0 in each step.
+pub(crate) struct Series {
+    run: i64,
+    step: u32,
+    intervals: i64,
+    samples: i64,
+}
+
+impl Series {
+    pub fn new(run: i64) -> Self {
+        Series { run, step: 0, intervals: 0, samples: 0 }
+    }
+
+    pub fn insert(&mut self, transaction: &Transaction<'_>, step: u32, entry: &Entry) -> rusqlite::Result<()> {
+        if step != self.step {
+            *self = Series { step, ..Series::new(self.run) };
+        }
+        match entry {
+            Entry::Begin(_) => {}
+            Entry::Interval(interval) => {
+                self.interval(transaction, interval)?;
+                self.intervals += 1;
+            }
+            Entry::Sample(sample) => {
+                transaction.prepare_cached("INSERT INTO sample VALUES (?, ?, ?, ?)")?.execute(params![
+                    self.run,
+                    step,
+                    self.samples,
+                    sample
+                ])?;
+                self.samples += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn interval(&self, transaction: &Transaction<'_>, interval: &RawInterval) -> rusqlite::Result<()> {
+        transaction.prepare_cached("INSERT INTO interval VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")?.execute(
+            params![
+                self.run,
+                self.step,
+                self.intervals,
+                interval.start.0 as i64,
+                interval.end.0 as i64,
+                interval.position as i64,
+                interval.read.bytes as i64,
+                interval.read.latency,
+                interval.read.service,
+                interval.write.bytes as i64,
+                interval.write.latency,
+                interval.write.service,
+            ],
+        )?;
+        Ok(())
+    }
+}
+
+/// Marks a run as ended.
+pub(crate) fn end(
+    transaction: &Transaction<'_>,
+    run: i64,
+    state: &State,
+    ended: Option<Nanos>,
+    notes: &[String],
+) -> rusqlite::Result<()> {
+    transaction.execute(
+        "UPDATE run SET state = ?, ended_ns = ? WHERE number = ?",
+        params![json(state), ended.map(|ended| ended.0 as i64), run],
+    )?;
+    add_notes(transaction, run, notes)
+}
+
+fn add_notes(transaction: &Transaction<'_>, run: i64, more: &[String]) -> rusqlite::Result<()> {
+    let mut notes: Vec<String> =
+        transaction.query_row("SELECT notes FROM run WHERE number = ?", [run], |row| from_json(row, 0))?;
+    notes.extend_from_slice(more);
+    transaction.execute("UPDATE run SET notes = ? WHERE number = ?", params![json(&notes), run])?;
+    Ok(())
+}
+
+/// JSON of a type of ours, none of which has a map with keys that are no text: that is all that could fail.
+pub(crate) fn json<T: Serialize + ?Sized>(value: &T) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+/// A column that holds JSON.
+pub(crate) fn from_json<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
+    let text = row.get_ref(column)?.as_str()?;
+    serde_json::from_str(text)
+        .map_err(|e| rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, Box::new(e)))
+}
+
+/// A column that holds nanoseconds.
+pub(crate) fn nanos(row: &Row<'_>, column: usize) -> rusqlite::Result<Nanos> {
+    Ok(Nanos(row.get::<_, i64>(column)? as u64))
+}
+
+/// `path` with something appended to its last part.
+fn suffixed(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+/// As a URI that tells SQLite that nobody changes the file (sqlite.org/uri.html).
+fn immutable_uri(path: &Path) -> PathBuf {
+    use std::os::unix::ffi::OsStrExt;
+    let full = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let mut uri = String::from("file:");
+    for &byte in full.as_os_str().as_bytes() {
+        match byte {
+            b'/' | b'.' | b'-' | b'_' | b'~' => uri.push(byte as char),
+            _ if byte.is_ascii_alphanumeric() => uri.push(byte as char),
+            _ => uri.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    uri.push_str("?immutable=1");
+    uri.into()
+}
