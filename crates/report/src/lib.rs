@@ -1,1 +1,11 @@
-//! To be filled.
+//! Record and study to what people and programs read: [`terminal`], [`html`], [`json`]. Deterministic: the same input gives
+//! the same bytes, times come from the record. It measures nothing and derives nothing; every figure is `study`'s.
+//!
+//! A further format is a further module beside these three, with the same input.
+#![forbid(unsafe_code)]
+
+pub mod json;
+mod view;
+mod words;
+
+pub use view::view;

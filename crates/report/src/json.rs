@@ -1,0 +1,378 @@
+//! The documents that `--json` prints, for other programs: units in the names, a key absent when its value is unknown,
+//! `schema` with its version. docs/json.md describes every key; a key never changes its meaning within a version.
+
+use crate::view::summaries;
+use crate::words;
+use basics::job::{Block, Entropy, Order, Pacing, Sync};
+use basics::{Job, Known, Nanos};
+use machine::{Ceiling, Hop, Machine, TierKind};
+use record::{Origin, Record, Run, State, StepRecord};
+use serde_json::{Map, Value, json};
+use study::{CheckStudy, Comparison, Finding, Fitness, LatencySummary, SideSummary, StepSummary, TierStudy};
+
+/// An object whose unknown values are left out.
+#[derive(Default)]
+struct Object(Map<String, Value>);
+
+impl Object {
+    fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
+        self.0.insert(key.to_owned(), value.into());
+        self
+    }
+    fn maybe(self, key: &str, value: Option<impl Into<Value>>) -> Self {
+        match value {
+            Some(value) => self.with(key, value),
+            None => self,
+        }
+    }
+    fn known<T>(self, key: &str, value: &Known<T>, show: impl FnOnce(&T) -> Value) -> Self {
+        self.maybe(key, value.get().map(show))
+    }
+    fn build(self) -> Value {
+        Value::Object(self.0)
+    }
+}
+
+/// At six significant digits: more is noise, and `0.1` shall not read `0.10000000000000001`.
+fn number(value: f64) -> Value {
+    if !value.is_finite() {
+        return Value::Null;
+    }
+    if value == 0.0 {
+        return json!(0.0);
+    }
+    let scale = 10f64.powi(5 - value.abs().log10().floor() as i32);
+    let rounded = if scale.is_finite() && scale > 0.0 { (value * scale).round() / scale } else { value };
+    json!(rounded)
+}
+
+fn us(nanos: Nanos) -> Value {
+    number(nanos.us())
+}
+
+/// `tiers --json`: what the machine offers, without a measurement.
+pub fn tiers(machine: &Machine) -> Value {
+    Object::default()
+        .with("schema", "tiermark.tiers/1")
+        .with(
+            "machine",
+            Object::default()
+                .known("model", &machine.model, |v| json!(v))
+                .known("kernel", &machine.kernel, |v| json!(v))
+                .known("page_size_B", &machine.page_size, |v| json!(v.0))
+                .known("ram_B", &machine.ram, |v| json!(v.0))
+                .build(),
+        )
+        .with("tiers", machine.tiers.iter().map(tier).collect::<Vec<_>>())
+        .build()
+}
+
+fn tier(tier: &machine::Tier) -> Value {
+    Object::default()
+        .with("name", tier.name.as_str())
+        .with("kind", kind(tier.kind))
+        .maybe("path", tier.path.as_ref().map(|path| path.display().to_string()))
+        .known("size_B", &tier.size, |v| json!(v.0))
+        .with("hops", tier.hops.iter().map(hop).collect::<Vec<_>>())
+        .known("ceiling", &tier.ceiling, ceiling)
+        .with(
+            "warnings",
+            tier.warnings
+                .iter()
+                .map(|warning| json!({"id": warning.id, "text": warning.text, "evidence": warning.evidence}))
+                .collect::<Vec<_>>(),
+        )
+        .build()
+}
+
+/// The kind's stable kebab-case name.
+fn kind(kind: TierKind) -> Value {
+    json!(kind)
+}
+
+fn hop(hop: &Hop) -> Value {
+    Object::default()
+        .with("name", hop.name.as_str())
+        .with("kind", hop.kind.as_str())
+        .maybe("signal_Gbps", hop.signal_gbps.map(number))
+        .maybe("encoding", hop.encoding.as_deref())
+        .maybe("raw_MBps", hop.raw_mbps.map(number))
+        .maybe("encoded_MBps", hop.encoded_mbps.map(number))
+        .maybe("practical_MBps", hop.practical_mbps.map(pair))
+        .maybe("transit_us", hop.transit_us.map(number))
+        .build()
+}
+
+fn ceiling(ceiling: &Ceiling) -> Value {
+    json!({
+        "encoded_MBps": number(ceiling.encoded_mbps),
+        "practical_MBps": pair(ceiling.practical_mbps),
+        "hop": ceiling.hop,
+    })
+}
+
+fn pair((low, high): (f64, f64)) -> Value {
+    json!([number(low), number(high)])
+}
+
+/// `run … --json` and `show RUN --json`: a run and its steps.
+pub fn run(record: &Record) -> Value {
+    let steps: Vec<Value> =
+        record.steps.iter().zip(summaries(record)).map(|(step, summary)| self::step(step, &summary)).collect();
+    head("tiermark.run/1", record).with("steps", steps).build()
+}
+
+fn head(schema: &str, record: &Record) -> Object {
+    let run = &record.run;
+    Object::default()
+        .with("schema", schema)
+        .with("run", run.id.as_str())
+        .with("state", words::state(&run.state))
+        .maybe("why", failure(&run.state))
+        .with(
+            "origin",
+            match &run.origin {
+                Origin::Measured => "measured".to_owned(),
+                Origin::Simulated(profile) => format!("simulated: {profile}"),
+                Origin::Quoted(source) => format!("quoted: {source}"),
+            },
+        )
+        .with("method", run.plan.method.as_str())
+        .with("target", run.target.as_str())
+        .with("command", run.command.as_str())
+        .with("version", run.version.as_str())
+        .with("plan_hash", run.plan.hash())
+        .with("seed", run.plan.seed)
+        .maybe("started", words::rfc3339(run.started))
+        .maybe("elapsed_s", words::lasted(run).map(|lasted| number(lasted.secs())))
+        .maybe("harness_ns_per_op", run.harness_ns_per_op.map(number))
+        .with("notes", run.notes.clone())
+}
+
+fn failure(state: &State) -> Option<&str> {
+    match state {
+        State::Failed(why) => Some(why),
+        State::Running | State::Done | State::Interrupted => None,
+    }
+}
+
+fn step(step: &StepRecord, summary: &StepSummary) -> Value {
+    let engine = step.engine.as_ref();
+    let cpu = summary
+        .cpu_us_per_op
+        .map(|(user, system)| json!({"user_us_per_op": number(user), "sys_us_per_op": number(system)}));
+    Object::default()
+        .with("name", step.name.as_str())
+        .maybe("tier", step.tier.as_deref())
+        .with("target", step.target.as_str())
+        .with("state", words::state(&step.state))
+        .maybe("why", failure(&step.state))
+        .with("ended_by", step.ended_by.as_str())
+        .maybe("engine", engine.map(|engine| engine.used.name()))
+        .maybe("engine_asked", engine.map(|engine| engine.asked.name()))
+        .maybe("engine_why", engine.map(|engine| engine.why.as_str()).filter(|why| !why.is_empty()))
+        .maybe(
+            "engine_dropped",
+            engine.map(|engine| {
+                engine.dropped.iter().map(|(what, why)| json!({"feature": what, "why": why})).collect::<Vec<_>>()
+            }),
+        )
+        .with("job", job(&step.job))
+        .maybe("read", summary.read.as_ref().map(side))
+        .maybe("write", summary.write.as_ref().map(side))
+        .with("elapsed_s", number(step.elapsed.secs()))
+        .maybe("cpu", cpu)
+        .with("notes", step.notes.clone())
+        .build()
+}
+
+/// A job under the names that `run job --set` takes, with units.
+fn job(job: &Job) -> Value {
+    let (pacing, rate) = match job.pacing {
+        Pacing::Closed => ("closed", None),
+        Pacing::Fixed { iops } => ("fixed", Some(iops)),
+        Pacing::Poisson { iops } => ("poisson", Some(iops)),
+    };
+    let (sync, every) = match job.sync {
+        Sync::None => ("none", None),
+        Sync::Dsync => ("dsync", None),
+        Sync::Fsync { every } => ("fsync", Some(every)),
+        Sync::Fdatasync { every } => ("fdatasync", Some(every)),
+    };
+    let (order, theta) = match job.order {
+        Order::Sequential => ("sequential", None),
+        Order::Permuted => ("permuted", None),
+        Order::Uniform => ("uniform", None),
+        Order::Zipf { theta } => ("zipf", Some(theta)),
+    };
+    let read_percent = match job.direction {
+        basics::job::Direction::Mixed { read_percent } => Some(read_percent),
+        _ => None,
+    };
+    let mut object = Object::default()
+        .with("rw", words::rw(job))
+        .maybe("read_percent", read_percent)
+        .with("order", order)
+        .maybe("zipf_theta", theta.map(number));
+    object = match &job.block {
+        Block::Fixed(size) => object.with("bs_B", size.0),
+        Block::Split(sizes) => object.with(
+            "bs_split",
+            sizes.iter().map(|(size, weight)| json!({"bs_B": size.0, "weight": weight})).collect::<Vec<_>>(),
+        ),
+    };
+    object
+        .with("depth", job.depth)
+        .with("threads", job.threads)
+        .with("separate_regions", job.separate_regions)
+        .with("offset_B", job.offset.0)
+        .maybe("size_B", job.size.map(|size| size.0))
+        .with("direct", job.direct)
+        .with("sync", sync)
+        .maybe("sync_every", every)
+        .with("end_fsync", job.end_fsync)
+        .with("pacing", pacing)
+        .maybe("rate_iops", rate.map(number))
+        .with(
+            "entropy",
+            match job.entropy {
+                Entropy::Zeros => "zeros",
+                Entropy::Compressible => "compressible",
+                Entropy::Incompressible => "incompressible",
+                Entropy::Deduplicable => "deduplicable",
+            },
+        )
+        .maybe("runtime_s", job.stop.time.map(|time| number(time.secs())))
+        .maybe("bytes_B", job.stop.bytes.map(|bytes| bytes.0))
+        .maybe("operations", job.stop.operations)
+        .maybe("until_percent", job.stop.until.map(|until| number(until.percent)))
+        .with("warmup_s", number(job.warmup.secs()))
+        .with("engine", job.engine.name())
+        .with("seed", job.seed)
+        .build()
+}
+
+fn side(side: &SideSummary) -> Value {
+    Object::default()
+        .with("iops", number(side.iops))
+        .with("MBps", number(side.mbps))
+        .with("ops", side.ops)
+        .with("lat_us", latency(&side.lat))
+        .maybe("service_us", side.service.as_ref().map(latency))
+        .known("ci95_percent", &side.ci95_percent, |v| number(*v))
+        .build()
+}
+
+fn latency(latency: &LatencySummary) -> Value {
+    let mut object = Object::default().known("mean", &latency.mean, |v| us(*v));
+    for (percent, value) in &latency.percentiles {
+        object = object.with(&format!("p{percent}"), us(*value));
+    }
+    object.known("max", &latency.max, |v| us(*v)).build()
+}
+
+/// `check --json`: the figures and what they mean. `report` is where the HTML report lies, if one was written.
+pub fn check(record: &Record, study: &CheckStudy, report: Option<&str>) -> Value {
+    let run = &record.run;
+    Object::default()
+        .with("schema", "tiermark.check/1")
+        .with("run", run.id.as_str())
+        .with("state", words::state(&run.state))
+        .maybe("why", failure(&run.state))
+        .maybe("report", report)
+        .maybe("elapsed_s", words::lasted(run).map(|lasted| number(lasted.secs())))
+        .with("headline", study.headline.as_str())
+        .with("tiers", study.tiers.iter().map(|tier| tier_study(record, tier)).collect::<Vec<_>>())
+        .with("findings", findings(&study.findings))
+        .build()
+}
+
+fn tier_study(record: &Record, tier: &TierStudy) -> Value {
+    let facts = record.run.machine.tiers.iter().find(|known| known.name == tier.name);
+    let figures = &tier.figures;
+    let (read, write) = (figures.swap_sim_read.get(), figures.swap_sim_write.get());
+    let swap_sim = (read.is_some() || write.is_some()).then(|| {
+        Object::default()
+            .maybe("read_iops", read.map(|side| number(side.iops)))
+            .maybe("write_iops", write.map(|side| number(side.iops)))
+            .maybe("read_lat_us", read.map(|side| latency(&side.lat)))
+            .maybe("write_lat_us", write.map(|side| latency(&side.lat)))
+            .build()
+    });
+    let figure = |v: &f64| number(*v);
+    Object::default()
+        .with("name", tier.name.as_str())
+        .maybe("kind", facts.map(|facts| kind(facts.kind)))
+        .maybe("path", facts.and_then(|facts| facts.path.as_ref()).map(|path| path.display().to_string()))
+        .with("place", tier.place.as_str())
+        .known("seq_read_MBps", &figures.seq_read_mbps, figure)
+        .known("seq_write_MBps", &figures.seq_write_mbps, figure)
+        .maybe("swap_sim", swap_sim)
+        .known("page_read_qd1_us", &figures.page_read_qd1, latency)
+        .known("rand_read_4k_qd1_us", &figures.rand_read_4k_qd1_us, figure)
+        .known("rand_read_4k_qd32_iops", &figures.rand_read_4k_qd32_iops, figure)
+        .known("fsync_us", &figures.fsync, latency)
+        .known("load_ns", &figures.load_ns, figure)
+        .known("ceiling_share", &tier.ceiling_share, figure)
+        .maybe("ceiling_hop", tier.ceiling_hop.as_deref())
+        .maybe(
+            "resembles",
+            tier.resembles.first().map(|like| json!({"name": like.name, "distance": number(like.distance)})),
+        )
+        .with("findings", findings(&tier.findings))
+        .with("good_for", tier.good_for.iter().map(fitness).collect::<Vec<_>>())
+        .build()
+}
+
+fn findings(findings: &[Finding]) -> Vec<Value> {
+    findings
+        .iter()
+        .map(|finding| {
+            Object::default()
+                .with("id", finding.id.as_str())
+                .with("weight", finding.weight)
+                .maybe("tier", finding.tier.as_deref())
+                .with("text", finding.text.as_str())
+                .maybe("advice", finding.advice.as_deref())
+                .maybe("gain", finding.gain.as_deref())
+                .with("evidence", finding.evidence.clone())
+                .build()
+        })
+        .collect()
+}
+
+fn fitness(fitness: &Fitness) -> Value {
+    json!({"purpose": fitness.purpose, "verdict": fitness.verdict, "why": fitness.why})
+}
+
+/// `compare --json`: figure by figure, with the verdict that the noise allows.
+pub fn compare(before: &[&Run], after: &[&Run], comparison: &Comparison) -> Value {
+    let ids = |runs: &[&Run]| runs.iter().map(|run| run.id.clone()).collect::<Vec<_>>();
+    let figures: Vec<Value> = comparison
+        .figures
+        .iter()
+        .map(|figure| {
+            Object::default()
+                .with("step", figure.step.as_str())
+                .maybe("tier", figure.tier.as_deref())
+                .with("figure", figure.figure.as_str())
+                .with("more_is_better", figure.more_is_better)
+                .with("before", number(figure.before))
+                .with("after", number(figure.after))
+                .with("ratio", number(figure.ratio))
+                .known("ratio_ci95", &figure.ratio_ci95, |interval| pair(*interval))
+                .with("verdict", json!(figure.verdict))
+                .with("text", figure.text.as_str())
+                .build()
+        })
+        .collect();
+    Object::default()
+        .with("schema", "tiermark.compare/1")
+        .with("before", ids(before))
+        .with("after", ids(after))
+        .with("headline", comparison.headline.as_str())
+        .with("figures", figures)
+        .with("unmatched", comparison.unmatched.clone())
+        .with("notes", comparison.notes.clone())
+        .build()
+}

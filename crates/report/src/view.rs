@@ -1,0 +1,48 @@
+//! The bridge from a record to what `study` reads: `study` stands below `record`'s neighbours and knows nothing of how a
+//! record is kept, so its view borrows the parts that mean something.
+
+use record::{Record, State};
+use study::{RunView, StepSummary, StepView};
+
+/// Lends a record to `study`. Intervals and samples are put to their steps in the order in which the record holds them,
+/// which is the order of time.
+pub fn view(record: &Record) -> RunView<'_> {
+    let steps = record
+        .steps
+        .iter()
+        .map(|step| StepView {
+            index: step.index,
+            name: &step.name,
+            tier: step.tier.as_deref(),
+            target: &step.target,
+            job: &step.job,
+            engine: step.engine.as_ref(),
+            elapsed: step.elapsed,
+            read: &step.read,
+            write: &step.write,
+            cpu: (step.cpu_user, step.cpu_system),
+            failed: match &step.state {
+                State::Failed(why) => Some(why),
+                State::Running | State::Done | State::Interrupted => None,
+            },
+            notes: &step.notes,
+            intervals: of_step(&record.intervals, step.index),
+            samples: of_step(&record.samples, step.index),
+        })
+        .collect();
+    RunView {
+        machine: &record.run.machine,
+        harness_ns_per_op: record.run.harness_ns_per_op,
+        left_out: &record.run.plan.left_out,
+        steps,
+    }
+}
+
+/// Every step, summed up by `study`, in the record's order.
+pub(crate) fn summaries(record: &Record) -> Vec<StepSummary> {
+    view(record).steps.iter().map(study::summarise).collect()
+}
+
+fn of_step<T>(series: &[(u32, T)], index: u32) -> Vec<&T> {
+    series.iter().filter(|(step, _)| *step == index).map(|(_, value)| value).collect()
+}

@@ -1,0 +1,210 @@
+//! Figures and facts as words, the same in every output: numbers at three significant digits, durations in the unit that
+//! fits, points in time in a zone, a job and a target's hop in a line.
+
+use basics::job::{Block, Direction, Order, Pacing, Sync};
+use basics::units::significant;
+use basics::{Bytes, Job, Known, Nanos};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use machine::{Hop, Machine};
+use record::{Run, State};
+use std::fmt::Display;
+
+/// `2026-11-21 10:04` in the zone given; the bare number of nanoseconds when that is no date.
+pub fn minute(unix: Nanos, zone: &TimeZone) -> String {
+    timestamp(unix)
+        .map_or_else(|| unix.0.to_string(), |at| at.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M").to_string())
+}
+
+/// `2026-11-21T10:04:31Z`, for other programs.
+pub fn rfc3339(unix: Nanos) -> Option<String> {
+    Some(timestamp(unix)?.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
+}
+
+fn timestamp(unix: Nanos) -> Option<Timestamp> {
+    Timestamp::from_nanosecond(i128::from(unix.0)).ok()
+}
+
+/// How long a run took, when it has ended.
+pub fn lasted(run: &Run) -> Option<Nanos> {
+    run.ended.map(|ended| ended - run.started)
+}
+
+/// `running`, `done`, `interrupted`, `failed`: the word that lists and JSON use.
+pub fn state(state: &State) -> &'static str {
+    match state {
+        State::Running => "running",
+        State::Done => "done",
+        State::Interrupted => "interrupted",
+        State::Failed(_) => "failed",
+    }
+}
+
+/// A duration in words that a person uses: `58 s`, `4 min 10 s`, `2 h 5 min`.
+pub fn duration(nanos: Nanos) -> String {
+    let secs = nanos.0 / 1_000_000_000;
+    match secs {
+        0..10 => nanos.to_string(),
+        10..120 => format!("{secs} s"),
+        120..3600 if secs % 60 == 0 => format!("{} min", secs / 60),
+        120..3600 => format!("{} min {} s", secs / 60, secs % 60),
+        _ => format!("{} h {} min", secs / 3600, secs % 3600 / 60),
+    }
+}
+
+/// A number with its unit, or the reason why there is none.
+pub fn known<T, D: Display>(value: &Known<T>, show: impl FnOnce(&T) -> D) -> String {
+    match value {
+        Known::Is(value) => show(value).to_string(),
+        Known::Unknown(why) => why.to_string(),
+    }
+}
+
+/// 10^6 bytes a second, with the unit.
+pub fn mbps(value: f64) -> String {
+    format!("{} MB/s", significant(value))
+}
+
+/// `430–450`, or `500` when both ends are the same.
+pub fn range((low, high): (f64, f64)) -> String {
+    if significant(low) == significant(high) {
+        significant(high)
+    } else {
+        format!("{}–{}", significant(low), significant(high))
+    }
+}
+
+/// A size with the decimal unit in which disks are sold: `240 GB`.
+pub fn disk_size(size: Bytes) -> String {
+    for (factor, unit) in [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")] {
+        if size.0 as f64 >= factor {
+            return format!("{} {unit}", significant(size.0 as f64 / factor));
+        }
+    }
+    format!("{} B", size.0)
+}
+
+/// The RAM that a board is sold with: firmware and kernel keep a part of it, so the next whole or half power is meant.
+pub fn ram_size(total: Bytes) -> String {
+    let gib = total.0 as f64 / (1u64 << 30) as f64;
+    if gib < 0.9 {
+        return format!("{} MB", (gib * 1024.0).round());
+    }
+    let mut sold = 1.0;
+    while sold < gib {
+        sold += if sold < 4.0 {
+            1.0
+        } else if sold < 32.0 {
+            2.0
+        } else {
+            8.0
+        };
+    }
+    format!("{sold} GB")
+}
+
+/// The machine in one line: model, RAM, kernel with its page size, temperature, throttling. Facts that nothing reports
+/// are left out, since this line is a name, not a table.
+pub fn machine(machine: &Machine) -> String {
+    let mut parts = vec![known(&machine.model, |model| model.clone())];
+    if machine.model.is_unknown() {
+        "machine of unknown model".clone_into(&mut parts[0]);
+    }
+    if let Known::Is(ram) = &machine.ram {
+        parts.push(ram_size(*ram));
+    }
+    if let Known::Is(kernel) = &machine.kernel {
+        let page = machine.page_size.get().map(|page| format!(" ({page} pages)")).unwrap_or_default();
+        parts.push(format!("kernel {kernel}{page}"));
+    }
+    if let Known::Is(temperature) = &machine.temperature_c {
+        parts.push(format!("{temperature:.0} °C"));
+    }
+    match &machine.throttled {
+        Known::Is(what) if what.is_empty() => parts.push("not throttled".to_owned()),
+        Known::Is(what) => parts.push(what.join(", ")),
+        Known::Unknown(_) => {}
+    }
+    parts.join(", ")
+}
+
+/// `5 Gbit/s → 625 → 8b/10b → 500 → 430–450 MB/s`, as far as the hop is known; empty when nothing is.
+pub fn bus_mathematics(hop: &Hop, arrow: &str) -> String {
+    let mut parts = Vec::new();
+    if let Some(gbps) = hop.signal_gbps {
+        parts.push(format!("{} Gbit/s", significant(gbps)));
+    }
+    if let Some(raw) = hop.raw_mbps {
+        parts.push(significant(raw));
+    }
+    if let Some(encoded) = hop.encoded_mbps {
+        parts.push(significant(encoded));
+    }
+    if let Some(practical) = hop.practical_mbps {
+        parts.push(range(practical));
+    }
+    if parts.is_empty() { String::new() } else { format!("{} MB/s", parts.join(&format!(" {arrow} "))) }
+}
+
+/// fio's word for a job's direction and order.
+pub fn rw(job: &Job) -> &'static str {
+    match (job.direction, matches!(job.order, Order::Sequential)) {
+        (Direction::Read, true) => "read",
+        (Direction::Write, true) => "write",
+        (Direction::Mixed { .. }, true) => "rw",
+        (Direction::Read, false) => "randread",
+        (Direction::Write, false) => "randwrite",
+        (Direction::Mixed { .. }, false) => "randrw",
+    }
+}
+
+/// A job in a line: `16 KiB random 70/30, depth 4, direct`.
+pub fn job(job: &Job) -> String {
+    let mut parts = Vec::new();
+    let block = match &job.block {
+        Block::Fixed(size) => size.to_string(),
+        Block::Split(sizes) => {
+            sizes.iter().map(|(size, weight)| format!("{size}:{weight}")).collect::<Vec<_>>().join("/")
+        }
+    };
+    let order = match job.order {
+        Order::Sequential => "sequential".to_owned(),
+        Order::Permuted | Order::Uniform => "random".to_owned(),
+        Order::Zipf { theta } => format!("zipf {theta}"),
+    };
+    let direction = match job.direction {
+        Direction::Read => "read".to_owned(),
+        Direction::Write => "write".to_owned(),
+        Direction::Mixed { read_percent } => format!("{read_percent}/{}", 100u8.saturating_sub(read_percent)),
+    };
+    parts.push(format!("{block} {order} {direction}"));
+    parts.push(format!("depth {}", job.depth));
+    if job.threads > 1 {
+        parts.push(format!("{} threads", job.threads));
+    }
+    parts.push(if job.direct { "direct" } else { "buffered" }.to_owned());
+    match job.sync {
+        Sync::None => {}
+        Sync::Dsync => parts.push("O_DSYNC".to_owned()),
+        Sync::Fsync { every } => parts.push(every_so_many("fsync", every)),
+        Sync::Fdatasync { every } => parts.push(every_so_many("fdatasync", every)),
+    }
+    if job.end_fsync {
+        parts.push("fsync at the end".to_owned());
+    }
+    match job.pacing {
+        Pacing::Closed => {}
+        Pacing::Fixed { iops } => parts.push(format!("open loop, {}/s", significant(iops))),
+        Pacing::Poisson { iops } => parts.push(format!("open loop, Poisson {}/s", significant(iops))),
+    }
+    parts.join(", ")
+}
+
+fn every_so_many(what: &str, every: u32) -> String {
+    if every == 1 { format!("{what} after each") } else { format!("{what} after every {every}") }
+}
+
+/// True when latencies of the job count from the intended time.
+pub fn open_loop(job: &Job) -> bool {
+    !matches!(job.pacing, Pacing::Closed)
+}
