@@ -1,3 +1,8 @@
 //! Devices as other people measured and published them: figures with their source, shipped as data. A missing figure
 //! was not published: it is unknown, never zero. Pure.
 #![forbid(unsafe_code)]
+
+pub mod articles;
+mod devices;
+
+pub use devices::{Figure, Published, PublishedDevice, device, published};
