@@ -4,7 +4,7 @@
 
 use basics::{Bytes, EngineUse, Interval, Job, Nanos, Side};
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use thiserror::Error;
 
 /// What a job runs against. The caller has opened it with the flags that the job asks for.
@@ -40,6 +40,12 @@ pub enum Target<'a> {
 pub struct Control {
     /// Set it to end the job at the next operation; what was measured is kept.
     pub cancel: AtomicBool,
+    /// Operations counted so far (warm-up left out); renewed once an interval.
+    pub operations: AtomicU64,
+    /// Bytes counted so far; renewed once an interval.
+    pub bytes: AtomicU64,
+    /// Measured time so far in nanoseconds; 0 during the warm-up; renewed once an interval.
+    pub measured: AtomicU64,
 }
 
 /// Why a job ended.
@@ -126,11 +132,32 @@ impl<F: FnMut(&Interval)> Sink for F {
     }
 }
 
-/// Runs `job` on `target` to its end.
+/// Runs `job` on `target` to its end. [`Sink::interval`] is called on the calling thread, which does no I/O itself.
 ///
 /// # Errors
 /// When it cannot start. What fails later is in [`Outcome::ended`], with everything measured until then.
 pub fn run(job: &Job, target: Target<'_>, control: &Control, sink: &mut dyn Sink) -> Result<Outcome, EngineError> {
-    let _ = (job, target, control, sink);
-    Err(EngineError::Geometry("not yet".to_owned()))
+    simple::run(job, target, control, sink)
 }
+
+/// The harness's own cost in nanoseconds an operation: a job of [`CALIBRATION`] on a null target, everything but the
+/// operation itself.
+///
+/// # Errors
+/// When no thread or memory can be had.
+pub fn calibrate() -> Result<f64, EngineError> {
+    let job = Job {
+        order: basics::job::Order::Permuted,
+        size: Some(Bytes(basics::units::GIB)),
+        stop: basics::job::Stop { time: Some(CALIBRATION), ..Default::default() },
+        ..Job::default()
+    };
+    let target = Target::Null { service: Nanos(0), stall: None };
+    let outcome = run(&job, target, &Control::default(), &mut |_: &Interval| {})?;
+    Ok(outcome.elapsed.0 as f64 / outcome.read.operations().max(1) as f64)
+}
+
+/// How long [`calibrate`] takes.
+pub const CALIBRATION: Nanos = Nanos::from_millis(50);
+
+mod simple;

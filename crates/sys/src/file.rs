@@ -1,8 +1,10 @@
-//! What a descriptor says about itself: the size and sector of a block device, the alignment that direct I/O wants.
+//! What a descriptor says about itself (the size and sector of a block device, the alignment that direct I/O wants), and
+//! reads, writes and syncs on it whose syscall is inlined.
 
 use rustix::fs::{AtFlags, StatxFlags};
-use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use rustix::io::ReadWriteFlags;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 /// `BLKGETSIZE64` of linux/fs.h, `_IOR(0x12, 114, size_t)`: its number carries the width of `size_t`, whence two values.
 #[cfg(target_pointer_width = "64")]
@@ -47,6 +49,42 @@ pub fn dio_alignment(fd: impl AsFd) -> Option<u32> {
     let told = stat.stx_mask & wanted.bits() != 0;
     let strictest = stat.stx_dio_mem_align.max(stat.stx_dio_offset_align);
     (told && strictest > 0).then_some(strictest)
+}
+
+/// Reads at `offset` by `preadv2`, the syscall inlined (libc's function costs 15 % on a cached read of 4 KiB). May read
+/// less than asked, 0 at the end of the file.
+///
+/// # Errors
+/// The kernel's.
+#[inline]
+pub fn read_at(fd: BorrowedFd<'_>, into: &mut [u8], offset: u64) -> io::Result<usize> {
+    Ok(rustix::io::preadv2(fd, &mut [IoSliceMut::new(into)], offset, ReadWriteFlags::empty())?)
+}
+
+/// Writes at `offset` by `pwritev2`, durably before it returns when `dsync` (`RWF_DSYNC`). May write less than asked.
+///
+/// # Errors
+/// The kernel's.
+#[inline]
+pub fn write_at(fd: BorrowedFd<'_>, from: &[u8], offset: u64, dsync: bool) -> io::Result<usize> {
+    let flags = if dsync { ReadWriteFlags::DSYNC } else { ReadWriteFlags::empty() };
+    Ok(rustix::io::pwritev2(fd, &[IoSlice::new(from)], offset, flags)?)
+}
+
+/// Makes an opened file's data and metadata durable.
+///
+/// # Errors
+/// The kernel's; data may be lost then.
+pub fn fsync(fd: BorrowedFd<'_>) -> io::Result<()> {
+    Ok(rustix::fs::fsync(fd)?)
+}
+
+/// Makes an opened file's data durable, and of its metadata what is needed to read them.
+///
+/// # Errors
+/// The kernel's; data may be lost then.
+pub fn fdatasync(fd: BorrowedFd<'_>) -> io::Result<()> {
+    Ok(rustix::fs::fdatasync(fd)?)
 }
 
 #[cfg(test)]

@@ -3,4 +3,5 @@
 //! block with its SAFETY line. It holds no policy: what to do when something is refused is for the caller.
 
 pub mod file;
+pub mod memory;
 pub mod process;
