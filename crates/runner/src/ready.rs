@@ -216,9 +216,7 @@ impl Opened {
                 engine::Target::File { fd: fd.as_fd(), len: *len, alignment: *alignment, direct: *direct }
             }
             Opened::Memory(size) => engine::Target::Memory { size: *size },
-            Opened::Null(Target::Null { service, stall }) => {
-                engine::Target::Null { service: *service, stall: *stall }
-            }
+            Opened::Null(Target::Null { service, stall }) => engine::Target::Null { service: *service, stall: *stall },
             Opened::Null(_) => engine::Target::Null { service: basics::Nanos(0), stall: None },
         }
     }

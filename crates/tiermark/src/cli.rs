@@ -1,0 +1,187 @@
+//! What can be typed. The same definitions make the parser, `--help`, the completions and the man pages.
+
+use anyhow::Result;
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  tiermark check                      look at this machine: what is here, how fast, why, what to do
+  tiermark check --quick --in /mnt    in 15 seconds, and /mnt as well
+  tiermark tiers                      the tiers, the way to them, what that way lets through
+  tiermark run swap-sim --on /mnt     what would /mnt do as swap?
+  tiermark run job --set rw=randread --set bs=4k --set depth=32 --set runtime=5s --on /mnt
+  tiermark runs; tiermark show last   what was measured
+  tiermark compare 7c1e 91ab          did it help?
+
+Exit status: 0 done, 1 done and something failed or a requirement was not met, 2 bad usage, 3 refused for
+safety, 4 something needed is missing, 130 interrupted (everything undone, the partial record kept).";
+
+/// Measure, explain and compare the storage and memory tiers of this machine.
+///
+/// What should swap, an LLM, Redis, a desktop or files live on; why is it slow; what can be changed; did it help?
+/// tiermark measures safely (a raw device is never written without --destroy, a test file is its own and is removed),
+/// holds every figure against the bus it came over, and keeps a record of everything.
+#[derive(Debug, Parser)]
+#[command(name = "tiermark", version, arg_required_else_help = true, after_help = EXAMPLES, max_term_width = 100)]
+pub struct Cli {
+    /// The database of runs.
+    ///
+    /// Default: tiermark/tiermark.db in $XDG_DATA_HOME, or in ~/.local/share.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub db: Option<PathBuf>,
+    /// Print one JSON document instead of text; units stand in the names, unknown figures are absent.
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Look at this machine, measure every tier safely, explain, advise, write a report.
+    ///
+    /// Makes a temporary file on each writable file system that has room (a tenth of it stays free), reads bare
+    /// devices where that is allowed, and never changes anything else. Without root it does what it can and says what
+    /// root would add. Takes about a minute; Ctrl-C keeps what there is.
+    Check(CheckArgs),
+    /// Show the tiers, the hops on the way to them and their ceilings; measures nothing.
+    Tiers(TiersArgs),
+    /// List the methods, or what one of them does, costs and takes.
+    Methods {
+        /// A method.
+        name: Option<String>,
+    },
+    /// Run a method on a target.
+    Run(RunArgs),
+    /// List what was run.
+    Runs,
+    /// Show a run: steps, engines, rates, latencies.
+    Show {
+        /// A run: the first letters of its name, or `last`.
+        run: String,
+    },
+    /// Hold two or more runs against each other: same, better or worse, as far as the noise allows to say.
+    Compare {
+        /// Two runs or more; the first is what the others are held against.
+        #[arg(required = true, num_args = 2..)]
+        runs: Vec<String>,
+    },
+    /// Write the HTML report of one or more runs: one file, offline.
+    Report {
+        /// Runs.
+        #[arg(required = true)]
+        runs: Vec<String>,
+        /// Where to; default: the reports folder beside the database.
+        #[arg(long, short, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
+    /// Write a run into one portable file.
+    Export {
+        /// A run.
+        run: String,
+        /// Where to; default: RUN.tiermark here. `-` is standard output.
+        #[arg(long, short, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
+    /// Take a run from a file that `export` wrote.
+    Import {
+        /// The file; `-` is standard input.
+        file: PathBuf,
+    },
+    /// Print the completions for a shell.
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// Write the man pages into a folder.
+    Man {
+        /// The folder; it must exist.
+        folder: PathBuf,
+    },
+}
+
+/// What `check` takes.
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    /// About 15 seconds in all.
+    #[arg(long, conflicts_with = "thorough")]
+    pub quick: bool,
+    /// About five minutes in all.
+    #[arg(long)]
+    pub thorough: bool,
+    /// Measure in this directory as well; may be given more than once.
+    #[arg(long = "in", value_name = "DIR")]
+    pub within: Vec<PathBuf>,
+    /// Where the report goes; default: the reports folder beside the database.
+    #[arg(long, short, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+}
+
+/// What `tiers` takes.
+#[derive(Debug, Args)]
+pub struct TiersArgs {
+    /// Look at the machine whose /proc, /sys and /etc lie below this folder.
+    #[arg(long, value_name = "DIR", default_value = "/")]
+    pub root: PathBuf,
+    /// Write such a tree of this machine, without serial numbers, addresses and names, for others to look at.
+    #[arg(long, value_name = "FILE.tar")]
+    pub capture: Option<PathBuf>,
+}
+
+/// What `run` takes.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// The method; `tiermark methods` lists them.
+    pub method: String,
+    /// A directory (a test file is made there and removed), a file (read only), a block device, a tier's name,
+    /// `memory`, or `null` for the harness itself.
+    #[arg(long, value_name = "TARGET")]
+    pub on: String,
+    /// A parameter of the method; `tiermark methods NAME` lists them.
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// To the letter of the published procedure: its order, sizes and durations.
+    #[arg(long)]
+    pub as_published: bool,
+    /// Print the plan and do nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Allow writing over this device; it must repeat the full name of the target.
+    #[arg(long, value_name = "DEVICE")]
+    pub destroy: Option<String>,
+    /// When to show progress.
+    #[arg(long, value_enum, default_value_t = When::Auto)]
+    pub progress: When,
+}
+
+/// When to do something that depends on the terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum When {
+    /// On a terminal.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// Reads the command line; help, version and mistakes are answered here as clap does, with its exit status 0 or 2.
+pub fn parse() -> Result<Cli> {
+    Ok(Cli::parse())
+}
+
+/// The definitions, for completions and man pages.
+pub fn command() -> clap::Command {
+    Cli::command()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_definitions_hold_together() {
+        super::command().debug_assert();
+    }
+}

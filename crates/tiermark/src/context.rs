@@ -1,0 +1,112 @@
+//! What every verb needs: where the data are, the opened store and journal with recovery done, and how to print.
+
+use crate::cli::Cli;
+use crate::exit::Missing;
+use crate::out;
+use anyhow::Result;
+use change::Journal;
+use record::Store;
+use report::terminal::Style;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Where things are and how to print them.
+pub struct Context {
+    /// The database.
+    pub db: PathBuf,
+    /// JSON instead of text.
+    pub json: bool,
+    /// For text.
+    pub style: Style,
+    /// As typed, for the record.
+    pub command: String,
+}
+
+/// Widest that a table is drawn, and the width when the output is no terminal.
+const WIDEST: usize = 100;
+
+impl Context {
+    /// From the command line and the environment.
+    pub fn new(cli: &Cli) -> Result<Self> {
+        let db = match &cli.db {
+            Some(path) => path.clone(),
+            None => record::default_path()?,
+        };
+        let terminal = std::io::stdout().is_terminal();
+        let color = terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        let columns =
+            if terminal { rustix::termios::tcgetwinsize(std::io::stdout()).map(|size| size.ws_col) } else { Ok(0) };
+        let width = match columns {
+            Ok(columns @ 1..) => usize::from(columns).clamp(60, WIDEST),
+            _ => WIDEST,
+        };
+        let command = std::env::args().collect::<Vec<_>>().join(" ");
+        Ok(Context { db, json: cli.json, style: Style { width, color, ..Style::default() }, command })
+    }
+
+    /// Undoes what earlier runs left behind, then opens the store.
+    pub fn open(&self) -> Result<(Store, Journal)> {
+        let journal = Journal::open(&self.journal_folder()?)?;
+        self.recover_journal(&journal)?;
+        let mut store = Store::open(&self.db)?;
+        for run in store.recover()? {
+            out::say(&format!("run {run} of an earlier process was interrupted; what it had measured is kept"));
+        }
+        Ok((store, journal))
+    }
+
+    /// Opens the store for verbs that only look; recovery is done where it can be.
+    pub fn open_for_reading(&self) -> Result<Store> {
+        match self.open() {
+            Ok((store, _)) => Ok(store),
+            Err(_) if self.db.exists() => Ok(Store::open_for_reading(&self.db)?),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// For verbs that need no store: cleans up after dead runs if there is anything to clean.
+    pub fn tidy(&self) {
+        let known = self.journal_folder().is_ok_and(|folder| folder.exists());
+        if (known || self.db.exists())
+            && let Err(error) = self.open()
+        {
+            out::say(&format!("{error:#}"));
+        }
+    }
+
+    fn recover_journal(&self, journal: &Journal) -> Result<()> {
+        for recovered in journal.recover()? {
+            out::say(&recovered.to_string());
+        }
+        Ok(())
+    }
+
+    /// The journal lies beside the default database even when `--db` names another, so that any later command finds
+    /// what a killed one left; only without a home does it lie beside the named one.
+    fn journal_folder(&self) -> Result<PathBuf> {
+        let default = record::default_path().ok();
+        let beside = default.as_deref().unwrap_or(&self.db);
+        let folder = beside.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        Ok(folder.join("journal"))
+    }
+
+    /// Where a report of this name goes by default.
+    pub fn report_path(&self, name: &str) -> Result<PathBuf> {
+        let folder = self.db.parent().unwrap_or(Path::new(".")).join("reports");
+        std::fs::create_dir_all(&folder)
+            .map_err(|error| Missing(format!("{} cannot be made: {error}; give --out FILE", folder.display())))?;
+        Ok(folder.join(name))
+    }
+}
+
+/// Set by SIGINT, SIGTERM or SIGHUP; a second one ends the process at once (the next start cleans up).
+pub fn interrupted() -> Result<Arc<AtomicBool>> {
+    let flag = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
+        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&flag))?;
+        signal_hook::flag::register(signal, Arc::clone(&flag))?;
+    }
+    Ok(flag)
+}

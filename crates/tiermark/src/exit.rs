@@ -1,0 +1,69 @@
+//! The exit status, as DESIGN says: 0 done, 1 done and something failed, 2 bad usage, 3 refused for safety, 4 something
+//! needed is missing, 130 interrupted.
+
+use crate::out;
+use methods::MethodError;
+use record::RecordError;
+use runner::{Finished, Kind, RunError};
+use std::process::ExitCode;
+
+/// Done, and something failed or a requirement was not met.
+const UNMET: u8 = 1;
+const USAGE: u8 = 2;
+const REFUSED: u8 = 3;
+const MISSING: u8 = 4;
+/// 128 + SIGINT, as shells count.
+const INTERRUPTED: u8 = 130;
+
+/// Prints the error as one sentence and gives its status.
+pub fn report(error: &anyhow::Error) -> ExitCode {
+    out::say(&format!("{error:#}"));
+    ExitCode::from(status(error))
+}
+
+fn status(error: &anyhow::Error) -> u8 {
+    if let Some(error) = error.downcast_ref::<RunError>() {
+        return of_kind(error.kind());
+    }
+    match error.downcast_ref::<MethodError>() {
+        Some(MethodError::Missing { .. } | MethodError::Unusable { .. }) => return MISSING,
+        Some(_) => return USAGE,
+        None => {}
+    }
+    if error.is::<RecordError>() || error.is::<Missing>() || error.is::<std::io::Error>() {
+        return MISSING;
+    }
+    UNMET
+}
+
+fn of_kind(kind: Kind) -> u8 {
+    match kind {
+        Kind::Usage => USAGE,
+        Kind::Refused => REFUSED,
+        Kind::Missing => MISSING,
+        Kind::Failed => UNMET,
+    }
+}
+
+/// The status of a run that came to an end of some kind; its errors have been printed already.
+pub fn of_run(finished: &Finished) -> ExitCode {
+    let code = match (&finished.state, finished.errors.first()) {
+        (record::State::Interrupted, _) => INTERRUPTED,
+        (record::State::Failed(_), Some(error)) => of_kind(error.kind()),
+        (record::State::Failed(_), None) | (_, Some(_)) => UNMET,
+        (_, None) => 0,
+    };
+    ExitCode::from(code)
+}
+
+/// Something that the command line itself needs and does not find; the sentence says what and the way out.
+#[derive(Debug)]
+pub struct Missing(pub String);
+
+impl std::fmt::Display for Missing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Missing {}

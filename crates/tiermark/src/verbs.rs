@@ -1,0 +1,40 @@
+//! One file a verb: each turns what was typed into calls of the rooms below and prints what they say.
+
+mod check;
+mod compare;
+mod export;
+mod import;
+mod manuals;
+mod methods;
+mod report;
+mod run;
+mod runs;
+mod show;
+mod tiers;
+
+use crate::cli::{Cli, Verb};
+use crate::context::Context;
+use anyhow::Result;
+use std::process::ExitCode;
+
+/// Does what was typed.
+pub fn dispatch(cli: Cli) -> Result<ExitCode> {
+    if let Verb::Completions { shell } = &cli.verb {
+        return manuals::completions(*shell);
+    }
+    let context = Context::new(&cli)?;
+    match cli.verb {
+        Verb::Check(args) => check::check(&context, &args),
+        Verb::Tiers(args) => tiers::tiers(&context, &args),
+        Verb::Methods { name } => methods::methods(&context, name.as_deref()),
+        Verb::Run(args) => run::run(&context, &args),
+        Verb::Runs => runs::runs(&context),
+        Verb::Show { run } => show::show(&context, &run),
+        Verb::Compare { runs } => compare::compare(&context, &runs),
+        Verb::Report { runs, out } => report::report(&context, &runs, out.as_deref()),
+        Verb::Export { run, out } => export::export(&context, &run, out.as_deref()),
+        Verb::Import { file } => import::import(&context, &file),
+        Verb::Completions { shell } => manuals::completions(shell),
+        Verb::Man { folder } => manuals::man(&folder),
+    }
+}

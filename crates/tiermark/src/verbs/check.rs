@@ -1,0 +1,46 @@
+//! `tiermark check`: the machine, every tier measured, explained, and a report.
+
+use crate::cli::{CheckArgs, When};
+use crate::context::Context;
+use crate::verbs::run::execute;
+use crate::{exit, out};
+use anyhow::Result;
+use machine::Root;
+use methods::Effort;
+use std::process::ExitCode;
+use std::time::Instant;
+
+/// Surveys the tiers, measures, studies, reports.
+pub fn check(context: &Context, args: &CheckArgs) -> Result<ExitCode> {
+    let began = Instant::now();
+    for dir in &args.within {
+        if !dir.is_dir() {
+            return Err(exit::Missing(format!("--in {}: there is no such directory", dir.display())).into());
+        }
+    }
+    let root = Root::live();
+    let machine = machine::read(&root);
+    let effort = match (args.quick, args.thorough) {
+        (true, _) => Effort::Quick,
+        (_, true) => Effort::Thorough,
+        _ => Effort::Usual,
+    };
+    let (sites, left_out) = methods::survey(&machine, &root, &args.within);
+    let plan = methods::check(effort, &sites, left_out);
+    let finished = execute(context, &root, machine, plan, When::Auto)?;
+    let store = context.open_for_reading()?;
+    let record = store.load(&finished.id)?;
+    let study = study::explain(&report::view(&record));
+    let path = match &args.out {
+        Some(path) => path.clone(),
+        None => context.report_path(&report::file_name(&record))?,
+    };
+    super::report::write(&path, &report::html::report(&[&record]))?;
+    if context.json {
+        let elapsed = began.elapsed().as_secs_f64();
+        out::print_json(&report::json::check(&record, &study, &path, elapsed))?;
+    } else {
+        out::print(&report::terminal::check(&record, &study, Some(&path), &context.style))?;
+    }
+    Ok(exit::of_run(&finished))
+}

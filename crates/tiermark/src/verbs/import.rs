@@ -1,0 +1,26 @@
+//! `tiermark import`: a run that `export` wrote, here or elsewhere.
+
+use crate::context::Context;
+use crate::exit::Missing;
+use crate::out;
+use anyhow::Result;
+use std::fs::File;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Takes the run over and names it.
+pub fn import(context: &Context, path: &Path) -> Result<ExitCode> {
+    let (mut store, _) = context.open()?;
+    let id = if path == Path::new("-") {
+        store.import(std::io::stdin().lock())?
+    } else {
+        let file = File::open(path).map_err(|e| Missing(format!("{} cannot be read: {e}", path.display())))?;
+        store.import(file)?
+    };
+    if context.json {
+        out::print_json(&serde_json::json!({ "schema": "tiermark.import/1", "runs": [{ "run": id }] }))?;
+    } else {
+        out::print(&id)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,58 @@
+//! `tiermark methods`: what can be run, what it does and costs, what it takes.
+
+use crate::context::Context;
+use crate::out;
+use anyhow::Result;
+use methods::Method;
+use serde_json::json;
+use std::fmt::Write;
+use std::process::ExitCode;
+
+/// Lists all methods, or explains one.
+pub fn methods(context: &Context, name: Option<&str>) -> Result<ExitCode> {
+    let chosen = match name {
+        Some(name) => vec![methods::find(name)?],
+        None => methods::ALL.to_vec(),
+    };
+    if context.json {
+        let list: Vec<_> = chosen.iter().map(|method| as_json(*method)).collect();
+        out::print_json(&json!({ "schema": "tiermark.methods/1", "methods": list }))?;
+    } else if let (Some(_), [method]) = (name, chosen.as_slice()) {
+        out::print(&explain(*method))?;
+    } else {
+        let lines: Vec<_> = chosen.iter().map(|method| format!("{:<12}{}", method.name(), method.summary())).collect();
+        out::print(&format!("{}\n\ntiermark methods NAME explains one.", lines.join("\n")))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn explain(method: &dyn Method) -> String {
+    let mut text = format!("{}: {}\n\ncosts      {}\n", method.name(), method.summary(), method.cost());
+    if let Some(source) = method.source() {
+        let _ = writeln!(text, "published  {source}");
+    }
+    text.push_str("\nparameters (--set KEY=VALUE)\n");
+    for parameter in method.parameters() {
+        let default = if parameter.default.is_empty() { String::new() } else { format!(" ({})", parameter.default) };
+        let _ = writeln!(text, "  {:<13}{}{default}", parameter.key, parameter.help);
+        if !parameter.aliases.is_empty() {
+            let _ = writeln!(text, "  {:<13}also {}", "", parameter.aliases.join(", "));
+        }
+    }
+    text
+}
+
+fn as_json(method: &dyn Method) -> serde_json::Value {
+    let parameters: Vec<_> = method
+        .parameters()
+        .iter()
+        .map(|p| json!({ "key": p.key, "aliases": p.aliases, "default": p.default, "help": p.help }))
+        .collect();
+    json!({
+        "name": method.name(),
+        "summary": method.summary(),
+        "cost": method.cost(),
+        "source": method.source(),
+        "parameters": parameters,
+    })
+}
