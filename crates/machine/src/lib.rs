@@ -3,6 +3,16 @@
 //! files say; what a measured number means against a ceiling is left to `study`.
 #![forbid(unsafe_code)]
 
+mod block;
+mod facts;
+mod heat;
+mod hops;
 pub mod model;
+mod mounts;
+mod read;
+mod root;
+mod swap;
 
 pub use model::*;
+pub use read::{disks_below, read, tier_of_path};
+pub use root::Root;

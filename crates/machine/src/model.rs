@@ -39,6 +39,8 @@ pub struct Machine {
     pub swap_managers: Vec<String>,
     /// Places where bytes can live.
     pub tiers: Vec<Tier>,
+    /// What is noticed about the machine as a whole (`two-swap-managers`, `zswap-and-zram`, `throttled`).
+    pub notices: Vec<Warning>,
     /// What could not be read of the machine as a whole, each a sentence.
     pub warnings: Vec<String>,
 }
@@ -152,7 +154,35 @@ pub struct Tier {
     pub warnings: Vec<Warning>,
 }
 
-/// What is noticed about a tier without measuring.
+impl Machine {
+    /// The tier of this name.
+    pub fn tier(&self, name: &str) -> Option<&Tier> {
+        self.tiers.iter().find(|tier| tier.name == name)
+    }
+}
+
+impl Tier {
+    /// A tier of which nothing is known but its name and kind.
+    pub(crate) fn new(name: &str, kind: TierKind) -> Self {
+        Tier {
+            name: name.to_owned(),
+            kind,
+            path: None,
+            model: Known::default(),
+            size: Known::default(),
+            hops: Vec::new(),
+            ceiling: Known::default(),
+            block: None,
+            partitions: Vec::new(),
+            mounts: Vec::new(),
+            swaps: Vec::new(),
+            below: Vec::new(),
+            warnings: Vec::new(),
+        }
+    }
+}
+
+/// What is noticed about a tier, or about the machine as a whole, without measuring.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Warning {
     /// Stable kebab-case name (`pcie-switch-limits`, `usb3-at-usb2`, `usb-shared-port`, `usb-storage-not-uas`, …).
@@ -224,7 +254,7 @@ pub struct Mount {
 }
 
 /// One link on the way from the CPU to a medium.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Hop {
     /// What people call it: `PCIe Gen2 x1`, `USB 3 5 Gbit/s`, `USB hub`, `SD SDR104`, `dm-crypt`.
     pub name: String,
