@@ -54,11 +54,10 @@ impl Runner<'_> {
         for step in &plan.steps {
             step.job.check().map_err(engine::EngineError::from)?;
         }
-        let id = RunId::new();
-        let mut targets = Targets::new(&plan, &id, self.journal)?;
+        let allowed = ready::allowed(&plan)?;
         let harness = engine::calibrate();
         let run = Run {
-            id: id.clone(),
+            id: RunId::new(),
             state: State::Running,
             origin: Origin::Measured,
             started: now(),
@@ -71,16 +70,18 @@ impl Runner<'_> {
             harness_ns_per_op: Some(harness),
             notes: Vec::new(),
         };
-        self.store.begin(&run)?;
+        let machine = run.machine.clone();
+        let id = self.store.begin(run)?;
         self.progress.begin(&plan);
-        let outcome = self.steps(&id, &run.machine, &plan, &mut targets);
+        let mut targets = Targets::new(allowed, &id, self.journal);
+        let outcome = self.steps(&id, &machine, &plan, &mut targets);
         // Files go before the run is called finished: a reader of "done" may rely on it.
         let leftovers = targets.close();
         let (state, mut errors) = match outcome {
             Ok(outcome) => outcome,
             Err(error) => (State::Failed(error.to_string()), vec![error]),
         };
-        self.store.finish(&id, &state, &leftovers.iter().map(ToString::to_string).collect::<Vec<_>>())?;
+        self.store.finish(&id, state.clone(), &leftovers.iter().map(ToString::to_string).collect::<Vec<_>>())?;
         errors.extend(leftovers);
         self.progress.end();
         Ok(Finished { id, state, errors })

@@ -55,21 +55,28 @@ pub struct Ready {
     pub notes: Vec<String>,
 }
 
-impl<'a> Targets<'a> {
-    /// Takes the plan's targets and refuses at once what must not be written.
-    pub fn new(plan: &Plan, run: &str, journal: &'a Journal) -> Result<Self, RunError> {
-        let targets = Targets { journal, specs: plan.targets.clone(), files: BTreeMap::new(), run: run.to_owned() };
-        for step in plan.steps.iter().filter(|step| step.job.direction.writes()) {
-            match &targets.specs[step.target] {
-                Target::File { path } => return Err(guard::existing_file_refused(path).into()),
-                // Asked now so that nothing has begun when the answer is no; asked again when it is opened.
-                Target::Device { path, destroy } => {
-                    guard::device_for_writing(Path::new("/"), path, destroy.as_deref())?;
-                }
-                _ => {}
+/// Targets that may be used as the plan asks.
+pub struct Allowed(Vec<Target>);
+
+/// Refuses at once, before anything has begun, a plan that would write what must not be written. Devices are asked about
+/// again when they are opened.
+pub fn allowed(plan: &Plan) -> Result<Allowed, RunError> {
+    for step in plan.steps.iter().filter(|step| step.job.direction.writes()) {
+        match &plan.targets[step.target] {
+            Target::File { path } => return Err(guard::existing_file_refused(path).into()),
+            Target::Device { path, destroy } => {
+                guard::device_for_writing(Path::new("/"), path, destroy.as_deref())?;
             }
+            _ => {}
         }
-        Ok(targets)
+    }
+    Ok(Allowed(plan.targets.clone()))
+}
+
+impl<'a> Targets<'a> {
+    /// The targets of a run.
+    pub fn new(allowed: Allowed, run: &str, journal: &'a Journal) -> Self {
+        Targets { journal, specs: allowed.0, files: BTreeMap::new(), run: run.to_owned() }
     }
 
     /// The file that must still be written whole before a step on this target, if there is one, with its length and

@@ -84,14 +84,15 @@ impl Running<'_, '_> {
             if self.runner.interrupted.load(Ordering::Relaxed) {
                 control.cancel.store(true, Ordering::Relaxed);
             }
-            self.keep(interval, &samples, account);
+            self.spool.interval(self.index as u32, interval);
+            self.keep(&samples);
             self.runner.progress.measuring(self.index, step, interval.end, interval);
         });
         match observer {
             Ok(observer) => account.observing = observer.stop(),
             Err(error) => account.notes.push(format!("nothing was observed meanwhile: {error}")),
         }
-        self.keep_samples(&samples, account);
+        self.keep(&samples);
         let outcome = outcome?;
         if step.job.direction.writes() && step.job.order == Order::Sequential {
             targets.wrote(step.target, Bytes(outcome.write.bytes));
@@ -141,25 +142,11 @@ impl Running<'_, '_> {
         tier.map(|tier| machine::disks_below(self.machine, &tier)).unwrap_or_default()
     }
 
-    fn keep(&mut self, interval: &Interval, samples: &Receiver<Sample>, account: &mut StepRecord) {
-        if let Err(error) = self.spool.interval(self.index as u32, interval) {
-            once(&mut account.notes, format!("intervals are missing from the record: {error}"));
-        }
-        self.keep_samples(samples, account);
-    }
-
-    fn keep_samples(&mut self, samples: &Receiver<Sample>, account: &mut StepRecord) {
+    /// What the spool has no room for it counts, and says so in the step's notes.
+    fn keep(&mut self, samples: &Receiver<Sample>) {
         while let Ok(sample) = samples.try_recv() {
-            if let Err(error) = self.spool.sample(self.index as u32, &sample) {
-                once(&mut account.notes, format!("samples are missing from the record: {error}"));
-            }
+            self.spool.sample(self.index as u32, &sample);
         }
-    }
-}
-
-fn once(notes: &mut Vec<String>, note: String) {
-    if !notes.contains(&note) {
-        notes.push(note);
     }
 }
 
