@@ -8,6 +8,13 @@ use serde::{Deserialize, Serialize};
 /// A run's name: eight hexadecimal digits; any unambiguous beginning of at least four is accepted from users.
 pub type RunId = String;
 
+/// Draws a name. Should the database have one of that name already, [`crate::Store::begin`] draws another.
+pub fn new_id() -> RunId {
+    // SipHash keyed by the kernel's random numbers, as the standard library seeds it for every map.
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    format!("{:08x}", RandomState::new().build_hasher().finish() as u32)
+}
+
 /// How far a run came.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

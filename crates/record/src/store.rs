@@ -175,12 +175,12 @@ impl Store {
         move |error| RecordError::sqlite(&path, error)
     }
 
-    /// Puts a run at the head of the list, in state *running*, owned by this process. Its name is drawn here; the one in
-    /// `run` and its state are not looked at.
+    /// Puts a run at the head of the list, in state *running*, owned by this process. It is called `run.id` when that is
+    /// a name that no other run here has ([`crate::new_id`] draws one), else a name is drawn; the name is given back.
     ///
     /// # Errors
     /// Those of the database; [`RecordError::Io`] when `/proc` does not tell who this process is.
-    pub fn begin(&mut self, run: Run) -> Result<RunId, RecordError> {
+    pub fn begin(&mut self, run: &Run) -> Result<RunId, RecordError> {
         let fail = self.fail();
         let owner = Identity::of_this_process().map_err(|source| RecordError::Io {
             action: "tell this process apart from others in",
@@ -188,7 +188,8 @@ impl Store {
             source,
         })?;
         let transaction = immediate(&mut self.db).map_err(&fail)?;
-        let run = Run { id: fresh_id(&transaction).map_err(&fail)?, state: State::Running, ended: None, ..run };
+        let id = free_id(&transaction, &run.id).map_err(&fail)?;
+        let run = Run { id, state: State::Running, ended: None, ..run.clone() };
         let number = insert_run(&transaction, &run).map_err(&fail)?;
         transaction
             .execute("INSERT INTO owner (run, process) VALUES (?, ?)", params![number, json(&owner)])
@@ -279,11 +280,11 @@ impl Store {
     ///
     /// # Errors
     /// Those of the database.
-    pub fn finish(&mut self, run: &RunId, state: State, notes: &[String]) -> Result<(), RecordError> {
+    pub fn finish(&mut self, run: &RunId, state: &State, notes: &[String]) -> Result<(), RecordError> {
         let number = self.number(run)?;
         let fail = self.fail();
         let transaction = immediate(&mut self.db).map_err(&fail)?;
-        end(&transaction, number, &state, Some(now()), notes).map_err(&fail)?;
+        end(&transaction, number, state, Some(now()), notes).map_err(&fail)?;
         transaction.commit().map_err(&fail)?;
         self.disown(number)
     }
@@ -338,7 +339,7 @@ impl Store {
         let prefix = asked.to_ascii_lowercase();
         let (sql, bound) = if prefix == "last" {
             ("SELECT id FROM run WHERE ?1 = 'last' ORDER BY number DESC LIMIT 1", prefix)
-        } else if (4..=8).contains(&prefix.len()) && prefix.bytes().all(|b| b.is_ascii_hexdigit()) {
+        } else if (4..=8).contains(&prefix.len()) && is_hex(&prefix) {
             ("SELECT id FROM run WHERE substr(id, 1, length(?1)) = ?1 ORDER BY number DESC LIMIT 5", prefix)
         } else {
             return Err(RecordError::NotARun { asked: asked.to_owned() });
@@ -366,20 +367,29 @@ impl Store {
     }
 }
 
+/// Whether this is a whole name as runs have.
+pub(crate) fn is_id(text: &str) -> bool {
+    text.len() == 8 && is_hex(text)
+}
+
+fn is_hex(text: &str) -> bool {
+    text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
 /// A transaction that owns the right to write from its beginning, so that what it reads is still so when it writes.
 pub(crate) fn immediate(db: &mut Connection) -> rusqlite::Result<Transaction<'_>> {
     db.transaction_with_behavior(TransactionBehavior::Immediate)
 }
 
-/// A name that no run of this file has.
-pub(crate) fn fresh_id(transaction: &Transaction<'_>) -> rusqlite::Result<RunId> {
+/// `wanted`, when it is a name and no run of this file has it, else one that is both.
+pub(crate) fn free_id(transaction: &Transaction<'_>, wanted: &str) -> rusqlite::Result<RunId> {
+    let mut id = wanted.to_owned();
     loop {
-        let id: RunId = transaction.query_row("SELECT lower(hex(randomblob(4)))", [], |row| row.get(0))?;
-        let taken: bool =
-            transaction.query_row("SELECT EXISTS (SELECT 1 FROM run WHERE id = ?)", [&id], |row| row.get(0))?;
-        if !taken {
+        let taken = "SELECT EXISTS (SELECT 1 FROM run WHERE id = ?)";
+        if is_id(&id) && !transaction.query_row(taken, [&id], |row| row.get::<_, bool>(0))? {
             return Ok(id);
         }
+        id = transaction.query_row("SELECT lower(hex(randomblob(4)))", [], |row| row.get(0))?;
     }
 }
 
