@@ -6,7 +6,7 @@ use crate::words;
 use basics::job::{Block, Entropy, Order, Pacing, Sync};
 use basics::{Job, Known, Nanos};
 use machine::{Ceiling, Hop, Machine, TierKind};
-use record::{Origin, Record, Run, State, StepRecord};
+use record::{Origin, Record, Run, RunHead, State, StepRecord};
 use serde_json::{Map, Value, json};
 use study::{CheckStudy, Comparison, Finding, Fitness, LatencySummary, SideSummary, StepSummary, TierStudy};
 
@@ -375,4 +375,24 @@ pub fn compare(before: &[&Run], after: &[&Run], comparison: &Comparison) -> Valu
         .with("unmatched", comparison.unmatched.clone())
         .with("notes", comparison.notes.clone())
         .build()
+}
+
+/// `runs --json`: the list of runs.
+pub fn runs(heads: &[RunHead]) -> Value {
+    let runs: Vec<Value> = heads
+        .iter()
+        .map(|head| {
+            Object::default()
+                .with("run", head.id.as_str())
+                .with("state", words::state(&head.state))
+                .maybe("why", failure(&head.state))
+                .with("method", head.method.as_str())
+                .with("target", head.target.as_str())
+                .maybe("started", words::rfc3339(head.started))
+                .maybe("ended", head.ended.and_then(words::rfc3339))
+                .with("steps", head.steps)
+                .build()
+        })
+        .collect();
+    json!({"schema": "tiermark.runs/1", "runs": runs})
 }

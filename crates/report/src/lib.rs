@@ -5,7 +5,9 @@
 #![forbid(unsafe_code)]
 
 pub mod json;
+pub mod terminal;
 mod view;
 mod words;
 
+pub use terminal::Style;
 pub use view::view;

@@ -1,0 +1,77 @@
+//! Two runs, or two groups of them, side by side with a verdict that the noise allows.
+
+use super::Style;
+use super::lay::{Align, Grid, Tone};
+use crate::words;
+use basics::units::significant;
+use record::Run;
+use study::{Comparison, Verdict};
+
+/// The headline, what is compared, and figure by figure.
+pub fn compare(before: &[&Run], after: &[&Run], comparison: &Comparison, style: &Style) -> String {
+    let mut out = style.paragraph("", &comparison.headline, Tone::Strong);
+    out.push('\n');
+    for (lead, runs) in [("  before  ", before), ("  after   ", after)] {
+        for run in runs {
+            let when = words::minute(run.started, &style.zone);
+            out.push_str(&style.paragraph(
+                lead,
+                &format!("{}  {when}  {} on {}", run.id, run.plan.method, run.target),
+                Tone::Plain,
+            ));
+        }
+    }
+    if !comparison.figures.is_empty() {
+        out.push('\n');
+        out.push_str(&table(comparison, style));
+    }
+    if !comparison.unmatched.is_empty() || !comparison.notes.is_empty() {
+        out.push('\n');
+    }
+    for text in &comparison.unmatched {
+        out.push_str(&style.paragraph("  left out  ", text, Tone::Faint));
+    }
+    for text in &comparison.notes {
+        out.push_str(&style.paragraph("  note      ", text, Tone::Faint));
+    }
+    out
+}
+
+fn table(comparison: &Comparison, style: &Style) -> String {
+    let mut grid = Grid::new(
+        style,
+        &[
+            ("step", Align::Left),
+            ("figure", Align::Left),
+            ("before", Align::Right),
+            ("after", Align::Right),
+            ("after / before", Align::Left),
+            ("verdict", Align::Left),
+        ],
+    );
+    let mut last = String::new();
+    for figure in &comparison.figures {
+        let step = figure.tier.as_ref().map_or_else(|| figure.step.clone(), |tier| format!("{tier}  {}", figure.step));
+        let ratio = match figure.ratio_ci95.get() {
+            Some((low, high)) => format!("{:.2} ({low:.2} to {high:.2})", figure.ratio),
+            None => format!("{:.2}", figure.ratio),
+        };
+        let verdict = match figure.verdict {
+            Verdict::Same => ("same", Tone::Plain),
+            Verdict::Better => ("better", Tone::Good),
+            Verdict::Worse => ("worse", Tone::Bad),
+            Verdict::Unclear => ("unclear", Tone::Faint),
+        };
+        grid.row(vec![
+            (if step == last { String::new() } else { step.clone() }, Tone::Strong),
+            (figure.figure.clone(), Tone::Plain),
+            (significant(figure.before), Tone::Plain),
+            (significant(figure.after), Tone::Plain),
+            (ratio, Tone::Plain),
+            (verdict.0.to_owned(), verdict.1),
+        ]);
+        last = step;
+    }
+    grid.fit(&[(0, 12)]);
+    grid.render()
+}

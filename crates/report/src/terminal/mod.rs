@@ -1,0 +1,37 @@
+//! What people read in a terminal. Every function returns the whole text; nothing is printed here. Colour only repeats
+//! what the words say, so that a pipe, a file or `NO_COLOR` loses nothing.
+
+mod check;
+mod compare;
+mod lay;
+mod run;
+mod runs;
+mod tiers;
+
+pub use check::check;
+pub use compare::compare;
+pub use run::run;
+pub use runs::runs;
+pub use tiers::tiers;
+
+use jiff::tz::TimeZone;
+
+/// How a text is set.
+#[derive(Debug, Clone)]
+pub struct Style {
+    /// Columns to stay within; from 80 on the tables fit, narrower ones only wrap their sentences.
+    pub width: usize,
+    /// ANSI colours.
+    pub color: bool,
+    /// Bars, arrows and dashes of Unicode, else of ASCII. Units (µs, °C) are Unicode in both.
+    pub unicode: bool,
+    /// In which points in time are shown.
+    pub zone: TimeZone,
+}
+
+impl Default for Style {
+    /// 100 columns, no colour, Unicode, UTC.
+    fn default() -> Self {
+        Style { width: 100, color: false, unicode: true, zone: TimeZone::UTC }
+    }
+}

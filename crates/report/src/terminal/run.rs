@@ -1,0 +1,175 @@
+//! The steps of any run: what was asked, what ran and why, the figures of each direction with their confidence, service
+//! time beside intended time in an open loop, the cost to the CPU, and everything that was noted.
+
+use super::Style;
+use super::lay::{Align, Grid, Tone};
+use crate::view::summaries;
+use crate::words;
+use basics::units::significant;
+use basics::{EngineUse, Known};
+use record::{Origin, Record, State, StepRecord};
+use study::{LatencySummary, SideSummary, StepSummary};
+
+/// The whole account.
+pub fn run(record: &Record, style: &Style) -> String {
+    let run = &record.run;
+    let mut when = format!("{}, {}", words::minute(run.started, &style.zone), words::state(&run.state));
+    if let Some(lasted) = words::lasted(run) {
+        when.push_str(&format!(" after {}", words::duration(lasted)));
+    }
+    let mut out = style.both_ends(&format!("run {}  {} on {}", run.id, run.plan.method, run.target), &when);
+    out.push_str(&style.paragraph("", &words::machine(&run.machine), Tone::Faint));
+    match &run.origin {
+        Origin::Measured => {}
+        Origin::Simulated(profile) => {
+            out.push_str(&style.paragraph(
+                "",
+                &format!("simulated from the profile {profile}, not measured"),
+                Tone::Fair,
+            ));
+        }
+        Origin::Quoted(source) => {
+            out.push_str(&style.paragraph("", &format!("figures of {source}, not measured here"), Tone::Fair));
+        }
+    }
+    if let State::Failed(why) = &run.state {
+        out.push_str(&style.paragraph("", &format!("failed: {why}"), Tone::Bad));
+    }
+    for (step, summary) in record.steps.iter().zip(summaries(record)) {
+        out.push('\n');
+        out.push_str(&self::step(step, &summary, style));
+    }
+    for left_out in &run.plan.left_out {
+        let what = if left_out.step.is_empty() { "every step" } else { &left_out.step };
+        let text = format!("{} {what}: {}", left_out.tier, left_out.why);
+        out.push_str(&style.paragraph("  not measured  ", &text, Tone::Faint));
+    }
+    out.push('\n');
+    out.push_str(&foot(record, style));
+    out
+}
+
+fn foot(record: &Record, style: &Style) -> String {
+    let run = &record.run;
+    let mut out = String::new();
+    for note in &run.notes {
+        out.push_str(&style.paragraph("  note  ", note, Tone::Plain));
+    }
+    let mut cost = run.harness_ns_per_op.map_or_else(
+        || "harness not calibrated".to_owned(),
+        |ns| format!("harness {} ns per operation on the null target", significant(ns)),
+    );
+    let samples: u64 = record.steps.iter().map(|step| step.observing.samples).sum();
+    if samples > 0 {
+        let cpu = basics::Nanos(record.steps.iter().map(|step| step.observing.cpu.0).sum());
+        cost.push_str(&format!("; {samples} observations took {cpu} of CPU"));
+    }
+    out.push_str(&style.paragraph("  ", &cost, Tone::Faint));
+    let again =
+        format!("{}  (tiermark {}, plan {}, seed {})", run.command, run.version, run.plan.hash(), run.plan.seed);
+    out.push_str(&style.paragraph("  ", &again, Tone::Faint));
+    out
+}
+
+fn step(step: &StepRecord, summary: &StepSummary, style: &Style) -> String {
+    let name = step.tier.as_ref().map_or_else(|| step.name.clone(), |tier| format!("{}  {tier}", step.name));
+    let ended = match &step.state {
+        State::Failed(_) => "failed".to_owned(),
+        State::Running => "running".to_owned(),
+        State::Done | State::Interrupted => format!("{}, ended by {}", step.elapsed, step.ended_by),
+    };
+    let mut out = style.both_ends(&format!("{:<2} {name}", step.index + 1), &ended);
+    out.push_str(&style.paragraph("   ", &format!("{} on {}", words::job(&step.job), step.target), Tone::Plain));
+    if let Some(engine) = &step.engine {
+        out.push_str(&style.paragraph("   ", &engine_words(engine), Tone::Faint));
+    }
+    if let State::Failed(why) = &step.state {
+        out.push_str(&style.paragraph("   failed: ", why, Tone::Bad));
+    }
+    if summary.read.is_some() || summary.write.is_some() {
+        out.push_str(&figures(summary, style));
+    }
+    if let Some((user, system)) = summary.cpu_us_per_op {
+        let text = format!("CPU per operation: {} µs user, {} µs system", significant(user), significant(system));
+        out.push_str(&style.paragraph("   ", &text, Tone::Faint));
+    }
+    for note in &step.notes {
+        out.push_str(&style.paragraph("   note  ", note, Tone::Plain));
+    }
+    out
+}
+
+/// `io_uring (auto: …), without registered buffers (…)`.
+pub(crate) fn engine_words(engine: &EngineUse) -> String {
+    let mut out = engine.used.name().to_owned();
+    let asked = engine.asked.name();
+    match (asked == out, engine.why.is_empty()) {
+        (true, true) => {}
+        (true, false) => out.push_str(&format!(" ({})", engine.why)),
+        (false, true) => out.push_str(&format!(" (asked: {asked})")),
+        (false, false) => out.push_str(&format!(" (asked: {asked}; {})", engine.why)),
+    }
+    if !engine.dropped.is_empty() {
+        let dropped: Vec<String> = engine.dropped.iter().map(|(what, why)| format!("{what} ({why})")).collect();
+        out.push_str(&format!(", without {}", dropped.join(", ")));
+    }
+    out
+}
+
+fn figures(summary: &StepSummary, style: &Style) -> String {
+    let sides = [("read", &summary.read), ("write", &summary.write)];
+    let measured = || sides.iter().filter_map(|(word, side)| side.as_ref().map(|side| (*word, side)));
+    // Percentiles that some direction carries; a narrow terminal keeps the ones that are asked for most.
+    let mut percents: Vec<f64> = Vec::new();
+    for (percent, _) in measured().flat_map(|(_, side)| &side.lat.percentiles) {
+        if !percents.contains(percent) {
+            percents.push(*percent);
+        }
+    }
+    percents.sort_by(f64::total_cmp);
+    let keep: &[f64] = if style.width < 100 { &[50.0, 99.0, 99.9] } else { &[50.0, 95.0, 99.0, 99.9, 99.99] };
+    percents.retain(|percent| keep.contains(percent));
+
+    let percent_heads: Vec<String> = percents.iter().map(|percent| format!("p{percent}")).collect();
+    let mut heads = vec![("", Align::Left), ("IOPS", Align::Right), ("95 %", Align::Right), ("MB/s", Align::Right)];
+    heads.push(("mean", Align::Right));
+    heads.extend(percent_heads.iter().map(|head| (head.as_str(), Align::Right)));
+    heads.push(("max", Align::Right));
+    let mut grid = Grid::new(style, &heads).indent(3);
+    for (word, side) in measured() {
+        let mut row = vec![(word.to_owned(), Tone::Strong)];
+        row.extend(rates(side, style));
+        row.extend(latencies(&side.lat, &percents, style));
+        grid.row(row);
+        if let Some(service) = &side.service {
+            let mut row = vec![("  service".to_owned(), Tone::Faint)];
+            row.resize(4, (String::new(), Tone::Plain));
+            row.extend(latencies(service, &percents, style));
+            grid.row(row);
+        }
+    }
+    let mut out = grid.render();
+    if measured().any(|(_, side)| side.service.is_some()) {
+        let text = "latency counts from the intended time, service time from submission";
+        out.push_str(&style.paragraph("   ", text, Tone::Faint));
+    }
+    out
+}
+
+fn rates(side: &SideSummary, style: &Style) -> [(String, Tone); 3] {
+    let noise = match &side.ci95_percent {
+        Known::Is(percent) => format!("±{} %", significant(*percent)),
+        Known::Unknown(_) => style.dash().to_owned(),
+    };
+    [(significant(side.iops), Tone::Plain), (noise, Tone::Faint), (significant(side.mbps), Tone::Plain)]
+}
+
+fn latencies(latency: &LatencySummary, percents: &[f64], style: &Style) -> Vec<(String, Tone)> {
+    let missing = || style.dash().to_owned();
+    let mut row = vec![(latency.mean.get().map_or_else(missing, ToString::to_string), Tone::Plain)];
+    for percent in percents {
+        row.push((latency.percentile(*percent).map_or_else(missing, |value| value.to_string()), Tone::Plain));
+    }
+    row.push((latency.max.get().map_or_else(missing, ToString::to_string), Tone::Plain));
+    row
+}

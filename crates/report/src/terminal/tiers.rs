@@ -1,0 +1,113 @@
+//! The tiers of a machine and the hops to them with their ceilings, nothing measured.
+
+use super::Style;
+use super::lay::{Align, Grid, Tone};
+use crate::words;
+use basics::Known;
+use basics::units::significant;
+use machine::{Hop, Machine, Tier};
+
+/// One table for all tiers: a line for the tier, a line for each hop from the CPU to the medium; the hop that sets the
+/// ceiling is marked. Below it what stands in the way.
+pub fn tiers(machine: &Machine, style: &Style) -> String {
+    let mut out = style.paragraph("", &words::machine(machine), Tone::Strong);
+    out.push('\n');
+    if machine.tiers.is_empty() {
+        out.push_str(&style.paragraph("  ", "No tier was found below this root.", Tone::Plain));
+    } else {
+        let mut grid = Grid::new(
+            style,
+            &[
+                ("tier, and the hops to it", Align::Left),
+                ("signal\nGbit/s", Align::Right),
+                ("raw\nMB/s", Align::Right),
+                ("line code\n", Align::Left),
+                ("encoded\nMB/s", Align::Right),
+                ("practical\nMB/s", Align::Right),
+                ("transit\nµs", Align::Right),
+            ],
+        );
+        for tier in &machine.tiers {
+            grid.row(head(tier));
+            for hop in &tier.hops {
+                grid.row(row(hop, sets_the_ceiling(hop, tier), style));
+            }
+        }
+        grid.fit(&[(0, 24)]);
+        out.push_str(&grid.render());
+        let mark = style.mark("◂", "<");
+        let legend = format!(
+            "{mark} the narrowest hop: it sets the tier's ceiling. Signal {0} raw is divided by 8 bits; raw {0} encoded by the line code; practical is what the protocol leaves.",
+            "→"
+        );
+        out.push('\n');
+        out.push_str(&style.paragraph("  ", &legend, Tone::Faint));
+    }
+    out.push_str(&warnings(machine, style));
+    out
+}
+
+fn head(tier: &Tier) -> Vec<(String, Tone)> {
+    let mut parts = Vec::new();
+    parts.extend(tier.model.get().cloned());
+    parts.extend(tier.block.as_ref().and_then(|block| block.compression.clone()));
+    if let Known::Is(size) = &tier.size {
+        let ram = tier.kind == machine::TierKind::Ram || tier.kind == machine::TierKind::Zram;
+        parts.push(if ram { size.to_string() } else { words::disk_size(*size) });
+    }
+    for mount in &tier.mounts {
+        let compression = mount.compression.as_ref().map(|how| format!(" {how}")).unwrap_or_default();
+        parts.push(format!("{} ({}{compression})", mount.at.display(), mount.fs));
+    }
+    if !tier.swaps.is_empty() {
+        parts.push("swap".to_owned());
+    }
+    let name = if parts.is_empty() { tier.name.clone() } else { format!("{}  {}", tier.name, parts.join(", ")) };
+    let mut row = vec![(name, Tone::Strong)];
+    row.resize(7, (String::new(), Tone::Plain));
+    row
+}
+
+/// True for the first hop of the chain with the ceiling's name and figures.
+pub(crate) fn sets_the_ceiling(hop: &Hop, tier: &Tier) -> bool {
+    tier.ceiling.get().is_some_and(|ceiling| {
+        let is = |hop: &Hop| hop.name == ceiling.hop && hop.practical_mbps.is_none_or(|p| p == ceiling.practical_mbps);
+        tier.hops.iter().find(|hop| is(hop)).is_some_and(|first| std::ptr::eq(first, hop))
+    })
+}
+
+fn row(hop: &Hop, narrowest: bool, style: &Style) -> Vec<(String, Tone)> {
+    let number = |value: Option<f64>| (value.map_or_else(|| style.dash().to_owned(), significant), Tone::Plain);
+    let mut name = format!("  {}", hop.name);
+    if narrowest {
+        name.push_str(" ◂");
+    }
+    if let Some(detail) = &hop.detail {
+        name.push_str(&format!("  {detail}"));
+    }
+    if let Some(better) = &hop.could_be {
+        name.push_str(&format!(", could be {better}"));
+    }
+    vec![
+        (name, if narrowest { Tone::Fair } else { Tone::Plain }),
+        number(hop.signal_gbps),
+        number(hop.raw_mbps),
+        (hop.encoding.clone().unwrap_or_else(|| style.dash().to_owned()), Tone::Plain),
+        number(hop.encoded_mbps),
+        (hop.practical_mbps.map_or_else(|| style.dash().to_owned(), words::range), Tone::Plain),
+        number(hop.transit_us),
+    ]
+}
+
+fn warnings(machine: &Machine, style: &Style) -> String {
+    let mut out = String::new();
+    let of_tiers =
+        machine.tiers.iter().flat_map(|tier| tier.warnings.iter().map(move |w| (tier.name.as_str(), w.text.as_str())));
+    let of_machine = machine.warnings.iter().map(|text| ("", text.as_str()));
+    for (tier, text) in of_tiers.chain(of_machine) {
+        let named = tier.is_empty() || text.contains(tier);
+        let text = if named { text.to_owned() } else { format!("{tier}: {text}") };
+        out.push_str(&style.paragraph("  !  ", &text, Tone::Plain));
+    }
+    if out.is_empty() { out } else { format!("\n{out}") }
+}
