@@ -1,1 +1,18 @@
-//! To be filled.
+//! The only code that mutates the machine. Every mutation is journalled and flushed before it happens, is undone when its
+//! owner is dropped, and is undone by the next start when the owner was killed or the power failed ([`journal`]); what
+//! holds anything of value is never written ([`guard`]). What to change is decided elsewhere.
+//!
+//! The house rule: journal {target, before, wanted, boot id}, fsync, then write. If the present value is neither before
+//! nor wanted, somebody else has been there: say so and leave it.
+#![forbid(unsafe_code)]
+
+pub mod error;
+pub mod guard;
+pub mod journal;
+mod kind;
+pub mod test_file;
+
+pub use error::ChangeError;
+pub use guard::{DeviceGrant, Refused};
+pub use journal::{Journal, Recovered};
+pub use test_file::{TestFile, room};

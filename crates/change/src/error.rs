@@ -1,0 +1,99 @@
+//! What can go wrong with a change: each a sentence that says what, where, why and the way out.
+
+use basics::Bytes;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A change that could not be made or undone.
+#[derive(Debug, thiserror::Error)]
+pub enum ChangeError {
+    /// Less than a tenth of the file system would stay free.
+    #[error(
+        "{} has no room for {needed}: of the {free} that are free, {kept} stay free (a tenth of the file system); \
+         make room, ask for less, or name another directory",
+        dir.display()
+    )]
+    NoRoom {
+        /// The directory.
+        dir: PathBuf,
+        /// What was asked for.
+        needed: Bytes,
+        /// What is free for this user.
+        free: Bytes,
+        /// What must stay free.
+        kept: Bytes,
+    },
+    /// The directory does not exist, or is none.
+    #[error("{} is not a directory; name an existing one", dir.display())]
+    NotADirectory {
+        /// What was named.
+        dir: PathBuf,
+    },
+    /// The file system is mounted read-only.
+    #[error("{} is on a read-only file system; name a directory that can be written", dir.display())]
+    ReadOnly {
+        /// The directory.
+        dir: PathBuf,
+    },
+    /// This user may not write there.
+    #[error("this user may not write in {}; name another directory, or try again as root", dir.display())]
+    NotPermitted {
+        /// The directory.
+        dir: PathBuf,
+    },
+    /// The journal cannot be kept, so nothing was changed.
+    #[error(
+        "cannot {action} the journal of changes {}: {source}; nothing was changed, because without it a change could not be \
+         undone after a crash; give the rights to that folder or set XDG_DATA_HOME to another",
+        path.display()
+    )]
+    Journal {
+        /// What was tried, as a verb.
+        action: &'static str,
+        /// The entry or the folder.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The change itself failed; it has been undone.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Apply {
+        /// What was tried, as a verb.
+        action: &'static str,
+        /// Where.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// What was changed cannot be looked at now; its journal entry is kept, so the next start tries again.
+    #[error("cannot undo: {target} {why}; it is tried again at the next start")]
+    Away {
+        /// What was changed.
+        target: String,
+        /// Why it is out of reach, as the end of the sentence.
+        why: String,
+    },
+    /// The change stands and cannot be undone now; its journal entry is kept, so the next start tries again.
+    #[error("cannot undo: {action} {}: {source}; it is tried again at the next start", path.display())]
+    Undo {
+        /// What was tried, as a verb.
+        action: &'static str,
+        /// Where.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+impl ChangeError {
+    /// For something that failed in a directory of the user's choice.
+    pub(crate) fn in_dir(action: &'static str, dir: &Path, source: io::Error) -> Self {
+        let path = dir.to_owned();
+        match source.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => ChangeError::NotADirectory { dir: path },
+            io::ErrorKind::ReadOnlyFilesystem => ChangeError::ReadOnly { dir: path },
+            io::ErrorKind::PermissionDenied => ChangeError::NotPermitted { dir: path },
+            _ => ChangeError::Apply { action, path, source },
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! The journal: one small JSON file for each change that stands, written and flushed before the change is made and
+//! removed after it is undone. Whatever kills a process, the next start finds here what it must put back.
+
+use crate::error::ChangeError;
+use crate::kind::{Change, Present};
+use rustix::fs::{FlockOperation, Mode, OFlags};
+use serde::{Deserialize, Serialize};
+use std::ffi::OsStr;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use sys::process::{Identity, Life};
+
+/// No entry is larger; a larger file is none of ours.
+const LARGEST_ENTRY: u64 = 1 << 20;
+
+/// A folder of entries.
+#[derive(Debug, Clone)]
+pub struct Journal {
+    dir: PathBuf,
+    owner: Identity,
+}
+
+/// What stands in an entry's file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Entry {
+    /// Its name: the file is called `ID.json`.
+    id: String,
+    /// The run that made the change.
+    run: String,
+    /// What was changed: kind, target, before, wanted.
+    change: Change,
+    /// The process that made it: number, start time, PID namespace, boot.
+    owner: Identity,
+}
+
+/// A change that stands; giving it back to the journal ends it.
+#[derive(Debug)]
+pub(crate) struct Standing {
+    pub change: Change,
+    path: PathBuf,
+}
+
+/// What recovery did about one entry of a dead process, as a sentence ([`fmt::Display`]).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recovered {
+    /// The run that had made the change.
+    pub run: String,
+    /// What had been changed.
+    pub target: String,
+    /// True when everything is as before.
+    pub undone: bool,
+    sentence: String,
+}
+
+impl fmt::Display for Recovered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.sentence)
+    }
+}
+
+impl Journal {
+    /// Opens the journal in `dir`, which is made when it is not there. By custom it is the folder `journal` beside the
+    /// database.
+    ///
+    /// # Errors
+    /// [`ChangeError::Journal`] when the folder cannot be made or written.
+    pub fn open(dir: &Path) -> Result<Self, ChangeError> {
+        let fail = |action, path: &Path, source| ChangeError::Journal { action, path: path.to_owned(), source };
+        std::fs::create_dir_all(dir).map_err(|e| fail("make the folder for", dir, e))?;
+        let dir = std::fs::canonicalize(dir).map_err(|e| fail("find", dir, e))?;
+        let owner = Identity::of_this_process().map_err(|e| fail("name this process in", &dir, e))?;
+        Ok(Journal { dir, owner })
+    }
+
+    /// The folder.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Writes an entry down, durably. Only then may the change be made.
+    pub(crate) fn begin(&self, run: &str, id: String, change: Change) -> Result<Standing, ChangeError> {
+        let path = self.dir.join(format!("{id}.json"));
+        let entry = Entry { id: id.clone(), run: run.to_owned(), change, owner: self.owner.clone() };
+        let draft = self.dir.join(format!("{id}.{}.{}.draft", self.owner.pid, self.owner.start_ticks));
+        let write = || -> io::Result<()> {
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let mut file: File = rustix::fs::open(&draft, flags, Mode::RUSR | Mode::WUSR)?.into();
+            file.write_all(&serde_json::to_vec_pretty(&entry)?)?;
+            file.sync_all()?;
+            std::fs::rename(&draft, &path)?;
+            sync_dir(&self.dir)
+        };
+        write().map_err(|source| {
+            let _ = std::fs::remove_file(&draft);
+            let _ = std::fs::remove_file(&path);
+            ChangeError::Journal { action: "write", path: path.clone(), source }
+        })?;
+        Ok(Standing { change: entry.change, path })
+    }
+
+    /// Undoes a change that this process made and forgets it.
+    pub(crate) fn end(&self, standing: &Standing) -> Result<(), ChangeError> {
+        let reversible = standing.change.reversible();
+        match reversible.present()? {
+            Present::Wanted => reversible.undo()?,
+            Present::Before => {}
+            Present::Neither(how) => tracing::warn!("{} {how}; left as it is", reversible.target()),
+            Present::Away(why) => return Err(ChangeError::Away { target: reversible.target(), why }),
+        }
+        self.retire(&standing.path)
+    }
+
+    fn retire(&self, path: &Path) -> Result<(), ChangeError> {
+        let fail = |source| ChangeError::Journal { action: "remove an entry of", path: path.to_owned(), source };
+        match std::fs::remove_file(path) {
+            Ok(()) => sync_dir(&self.dir).map_err(fail),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(fail(error)),
+        }
+    }
+
+    /// Undoes what dead processes left behind. What is neither as before nor as they wanted it is left alone; what cannot
+    /// be looked at or undone now is kept for the next start. Changes of living processes are not touched.
+    ///
+    /// # Errors
+    /// [`ChangeError::Journal`] when the folder cannot be read; what goes wrong with one entry is told in its sentence.
+    pub fn recover(&self) -> Result<Vec<Recovered>, ChangeError> {
+        let fail = |source| ChangeError::Journal { action: "read", path: self.dir.clone(), source };
+        // One at a time: whoever comes second must see what the first has done.
+        let lock = File::open(&self.dir).map_err(fail)?;
+        rustix::fs::flock(&lock, FlockOperation::LockExclusive).map_err(|e| fail(e.into()))?;
+        let mut names = Vec::new();
+        for found in std::fs::read_dir(&self.dir).map_err(fail)? {
+            names.push(found.map_err(fail)?.path());
+        }
+        names.sort();
+        let mut recovered = Vec::new();
+        for path in names {
+            match path.extension().and_then(OsStr::to_str) {
+                Some("draft") => self.drop_draft(&path),
+                Some("json") => recovered.extend(self.recover_entry(&path)),
+                _ => {}
+            }
+        }
+        Ok(recovered)
+    }
+
+    /// An entry that its process was writing when it died; the change had not begun.
+    fn drop_draft(&self, path: &Path) {
+        let mut parts = path.file_stem().and_then(OsStr::to_str).unwrap_or_default().split('.').skip(1);
+        let mut number = || parts.next().and_then(|part| part.parse::<u64>().ok());
+        let (Some(pid), Some(start_ticks)) = (number(), number()) else { return };
+        let owner = Identity { pid: u32::try_from(pid).unwrap_or(0), start_ticks, ..self.owner.clone() };
+        if owner.life().is_ok_and(|life| life == Life::Gone) {
+            // Tried again at the next start.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+
+    fn recover_entry(&self, path: &Path) -> Option<Recovered> {
+        let entry = match read_entry(path) {
+            Ok(entry) => entry,
+            // Undone by another process meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+            Err(error) => {
+                let sentence = format!(
+                    "the journal entry {} cannot be read ({error}), so what it stands for was left alone; look at it and \
+                     delete it",
+                    path.display()
+                );
+                return Some(Recovered {
+                    run: String::new(),
+                    target: path.display().to_string(),
+                    undone: false,
+                    sentence,
+                });
+            }
+        };
+        match entry.owner.life() {
+            Ok(Life::Gone) => {}
+            Ok(Life::Alive | Life::Unknowable) | Err(_) => return None,
+        }
+        let reversible = entry.change.reversible();
+        let target = reversible.target();
+        let run = &entry.run;
+        let (undone, sentence) = match self.undo(path, &entry) {
+            Ok(Present::Before) => {
+                (true, format!("{target} was as it had been before run {run}; nothing had to be undone"))
+            }
+            Ok(Present::Wanted) => (true, format!("{target} {}, left over from run {run}", reversible.undone())),
+            Ok(Present::Neither(how)) => {
+                (false, format!("{target} {how} since run {run} was killed; it was left as it is"))
+            }
+            Ok(Present::Away(why)) => (
+                false,
+                format!(
+                    "{target}, left over from run {run}, {why}; it will be looked for again, or delete {} to forget it",
+                    path.display()
+                ),
+            ),
+            Err(error) => (false, format!("{target}, left over from run {run}: {error}")),
+        };
+        Some(Recovered { run: entry.run.clone(), target, undone, sentence })
+    }
+
+    /// Undoes an entry, if that is for us to do, and retires it, if nothing is left to do.
+    fn undo(&self, path: &Path, entry: &Entry) -> Result<Present, ChangeError> {
+        let reversible = entry.change.reversible();
+        let present = reversible.present()?;
+        match present {
+            Present::Wanted => reversible.undo()?,
+            Present::Before | Present::Neither(_) => {}
+            Present::Away(_) => return Ok(present),
+        }
+        self.retire(path)?;
+        Ok(present)
+    }
+}
+
+fn read_entry(path: &Path) -> io::Result<Entry> {
+    let file = File::open(path)?;
+    if file.metadata()?.len() > LARGEST_ENTRY {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is far too large"));
+    }
+    Ok(serde_json::from_reader(io::BufReader::new(file))?)
+}
+
+/// Makes what happened in a directory (names made, removed, changed) durable.
+pub(crate) fn sync_dir(dir: &Path) -> io::Result<()> {
+    File::open(dir)?.sync_all()
+}

@@ -1,0 +1,46 @@
+//! The kinds of change. A new one is a variant with its journal form, its [`Reversible`], and its crash test.
+
+use crate::error::ChangeError;
+use crate::test_file::FileChange;
+use serde::{Deserialize, Serialize};
+
+/// What the world looks like now, compared with a journal entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Present {
+    /// As before the change: nothing is left to undo.
+    Before,
+    /// As the change made it, wholly or in part.
+    Wanted,
+    /// Somebody else has been there; how, as the end of a sentence that begins with the target's name.
+    Neither(String),
+    /// It cannot be looked at now (not mounted, not plugged in); why, as the end of such a sentence.
+    Away(String),
+}
+
+/// One reversible mutation, as its journal entry describes it: target, before, wanted.
+pub(crate) trait Reversible {
+    /// The thing changed, for people.
+    fn target(&self) -> String;
+    /// Looks, and touches nothing.
+    fn present(&self) -> Result<Present, ChangeError>;
+    /// Goes back to `before`, durably. Called only when the present is [`Present::Wanted`].
+    fn undo(&self) -> Result<(), ChangeError>;
+    /// What undoing did, as the end of a sentence that begins with the target's name.
+    fn undone(&self) -> &'static str;
+}
+
+/// A change as the journal keeps it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub(crate) enum Change {
+    /// A file of tiermark's own.
+    TestFile(FileChange),
+}
+
+impl Change {
+    pub fn reversible(&self) -> &dyn Reversible {
+        match self {
+            Change::TestFile(change) => change,
+        }
+    }
+}

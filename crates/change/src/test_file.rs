@@ -1,0 +1,181 @@
+//! A file of tiermark's own to measure on: made under a name that nobody else uses, journalled before it exists, removed
+//! on every way out and by the next start after a kill. It leaves a tenth of the file system free.
+
+use crate::error::ChangeError;
+use crate::journal::{Journal, Standing, sync_dir};
+use crate::kind::{Change, Present, Reversible};
+use basics::Bytes;
+use rustix::fs::{FallocateFlags, Mode, OFlags};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// However small the file system, this much stays free.
+const LEAST_FREE: u64 = 16 << 20;
+/// One part in this many of the file system stays free.
+const FREE_PART: u64 = 10;
+
+/// A journal entry's account of a test file. Before: nothing of that name. Wanted: a regular file of this user, at most
+/// `size` long. Its name holds 64 random bits, drawn for this entry, so a file that bears it is the one that was made;
+/// inode numbers would not do, because some file systems (FAT) give new ones at each mount.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FileChange {
+    /// Full path, without symbolic links.
+    target: PathBuf,
+    /// Its full length, in bytes.
+    size: u64,
+    /// Who made it.
+    uid: u32,
+    /// Device number of the directory: tells whether the same file system is mounted there.
+    device: u64,
+}
+
+impl Reversible for FileChange {
+    fn target(&self) -> String {
+        self.target.display().to_string()
+    }
+
+    fn present(&self) -> Result<Present, ChangeError> {
+        let metadata = match std::fs::symlink_metadata(&self.target) {
+            Ok(metadata) => metadata,
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                let dir = self.target.parent().and_then(|dir| std::fs::metadata(dir).ok());
+                return Ok(match dir {
+                    Some(dir) if dir.dev() == self.device => Present::Before,
+                    _ => Present::Away("is on a file system that is not mounted there now".to_owned()),
+                });
+            }
+            Err(source) => {
+                return Err(ChangeError::Undo { action: "look at", path: self.target.clone(), source });
+            }
+        };
+        let neither = |how: &str| Ok(Present::Neither(how.to_owned()));
+        if !metadata.is_file() {
+            neither("became something other than a plain file")
+        } else if metadata.uid() != self.uid {
+            neither("came to belong to another user")
+        } else if metadata.len() > self.size {
+            neither("grew")
+        } else {
+            Ok(Present::Wanted)
+        }
+    }
+
+    fn undo(&self) -> Result<(), ChangeError> {
+        let fail = |source| ChangeError::Undo { action: "remove", path: self.target.clone(), source };
+        match std::fs::remove_file(&self.target) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(fail(error)),
+            _ => {}
+        }
+        // Flushed before its entry goes, or a power cut could bring the file back with nobody to know it.
+        self.target.parent().map_or(Ok(()), sync_dir).map_err(fail)
+    }
+
+    fn undone(&self) -> &'static str {
+        "was removed"
+    }
+}
+
+/// A file that is removed when this is dropped.
+#[derive(Debug)]
+pub struct TestFile {
+    journal: Journal,
+    standing: Option<Standing>,
+    path: PathBuf,
+    size: Bytes,
+}
+
+/// How much a test file in `dir` may take: what is free for this user less a tenth of the file system, and less 16 MiB
+/// where a tenth is smaller.
+///
+/// # Errors
+/// [`ChangeError::NotADirectory`] and the like when it cannot be told.
+pub fn room(dir: &Path) -> Result<Bytes, ChangeError> {
+    let (free, kept) = free_and_kept(dir)?;
+    Ok(Bytes(free.0.saturating_sub(kept.0)))
+}
+
+fn free_and_kept(dir: &Path) -> Result<(Bytes, Bytes), ChangeError> {
+    let stat = rustix::fs::statvfs(dir).map_err(|e| ChangeError::in_dir("look at", dir, e.into()))?;
+    let whole = stat.f_blocks.saturating_mul(stat.f_frsize);
+    let free = stat.f_bavail.saturating_mul(stat.f_frsize);
+    Ok((Bytes(free), Bytes((whole / FREE_PART).max(LEAST_FREE))))
+}
+
+impl TestFile {
+    /// Makes a file of `size` in `dir` for `run`. Its space is reserved where the file system can do that, and not
+    /// written.
+    ///
+    /// # Errors
+    /// [`ChangeError::NoRoom`] when less than a tenth of the file system would stay free; one sentence each for a missing
+    /// directory, a read-only file system, a lack of rights, and a journal that cannot be written.
+    pub fn create(journal: &Journal, run: &str, dir: &Path, size: Bytes) -> Result<Self, ChangeError> {
+        let fail = |action| move |source: io::Error| ChangeError::in_dir(action, dir, source);
+        let full = std::fs::canonicalize(dir).map_err(fail("find"))?;
+        let metadata = std::fs::metadata(&full).map_err(fail("look at"))?;
+        if !metadata.is_dir() {
+            return Err(ChangeError::NotADirectory { dir: dir.to_owned() });
+        }
+        let no_room = |free, kept| ChangeError::NoRoom { dir: dir.to_owned(), needed: size, free, kept };
+        let (free, kept) = free_and_kept(&full)?;
+        if size.0.saturating_add(kept.0) > free.0 {
+            return Err(no_room(free, kept));
+        }
+        // SipHash keyed by the kernel's random numbers, as the standard library seeds it for every map.
+        let random = RandomState::new().build_hasher().finish();
+        let id = format!("{run}-{random:016x}");
+        let path = full.join(format!(".tiermark-{id}.tmp"));
+        let change = Change::TestFile(FileChange {
+            target: path.clone(),
+            size: size.0,
+            uid: rustix::process::geteuid().as_raw(),
+            device: metadata.dev(),
+        });
+        let standing = journal.begin(run, id, change)?;
+        // From here on a return drops it, and so undoes it.
+        let file = TestFile { journal: journal.clone(), standing: Some(standing), path, size };
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let created: File = rustix::fs::open(&file.path, flags, Mode::RUSR | Mode::WUSR)
+            .map_err(|e| ChangeError::in_dir("make a test file in", dir, e.into()))?
+            .into();
+        match rustix::fs::fallocate(&created, FallocateFlags::empty(), 0, size.0.max(1)) {
+            // It will be written anyway; reserving only tells earlier that it does not fit.
+            Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
+            Err(Errno::NOSPC | Errno::DQUOT) => return Err(no_room(free, kept)),
+            Err(errno) => return Err(ChangeError::in_dir("reserve room for a test file in", dir, errno.into())),
+        }
+        Ok(file)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its full length.
+    pub fn size(&self) -> Bytes {
+        self.size
+    }
+
+    /// Removes it now, and tells whether that went well.
+    ///
+    /// # Errors
+    /// [`ChangeError::Undo`] or [`ChangeError::Journal`]; the next start tries again.
+    pub fn remove(mut self) -> Result<(), ChangeError> {
+        self.standing.take().map_or(Ok(()), |standing| self.journal.end(&standing))
+    }
+}
+
+impl Drop for TestFile {
+    fn drop(&mut self) {
+        if let Some(standing) = self.standing.take()
+            && let Err(error) = self.journal.end(&standing)
+        {
+            tracing::warn!("{error}");
+        }
+    }
+}
