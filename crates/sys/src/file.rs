@@ -1,7 +1,7 @@
 //! What a descriptor says about itself (the size and sector of a block device, the alignment that direct I/O wants), and
 //! reads, writes and syncs on it whose syscall is inlined.
 
-use rustix::fs::{AtFlags, StatxFlags};
+use rustix::fs::{AtFlags, OFlags, StatxFlags};
 use rustix::io::ReadWriteFlags;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -51,6 +51,24 @@ pub fn dio_alignment(fd: impl AsFd) -> Option<u32> {
     (told && strictest > 0).then_some(strictest)
 }
 
+/// Spares reads the update of the file's access time (`O_NOATIME`, 50 ns of a cached read of 4 KiB).
+///
+/// # Errors
+/// `EPERM` unless the file is the user's own, or the user root.
+pub fn skip_access_time(fd: impl AsFd) -> io::Result<()> {
+    let flags = rustix::fs::fcntl_getfl(&fd)?;
+    Ok(rustix::fs::fcntl_setfl(&fd, flags | OFlags::NOATIME)?)
+}
+
+/// May this descriptor be read, may it be written?
+///
+/// # Errors
+/// The kernel's.
+pub fn access(fd: impl AsFd) -> io::Result<(bool, bool)> {
+    let mode = rustix::fs::fcntl_getfl(fd)? & OFlags::ACCMODE;
+    Ok((mode != OFlags::WRONLY, mode != OFlags::RDONLY))
+}
+
 /// Reads at `offset` by `preadv2`, the syscall inlined (libc's function costs 15 % on a cached read of 4 KiB). May read
 /// less than asked, 0 at the end of the file.
 ///
@@ -91,14 +109,29 @@ pub fn fdatasync(fd: BorrowedFd<'_>) -> io::Result<()> {
 mod tests {
     use super::*;
     use std::fs::File;
+    use std::os::fd::AsFd;
 
     #[test]
     fn a_plain_file_is_no_block_device() {
         let file = File::open("/proc/self/exe").unwrap();
         assert_eq!(block_device_size(&file).unwrap_err().raw_os_error(), Some(libc::ENOTTY));
         assert!(logical_block_size(&file).is_err());
+        assert_eq!(access(&file).unwrap(), (true, false));
         if let Some(alignment) = dio_alignment(&file) {
             assert!(alignment.is_power_of_two(), "{alignment}");
         }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let file = tempfile::tempfile().unwrap();
+        skip_access_time(&file).unwrap();
+        assert_eq!(access(&file).unwrap(), (true, true));
+        assert_eq!(write_at(file.as_fd(), b"tier", 3, true).unwrap(), 4);
+        fdatasync(file.as_fd()).unwrap();
+        fsync(file.as_fd()).unwrap();
+        let mut back = [1; 16];
+        assert_eq!(read_at(file.as_fd(), &mut back, 0).unwrap(), 7);
+        assert_eq!(&back[..8], b"\0\0\0tier\x01");
     }
 }

@@ -2,6 +2,10 @@
 //! locked buffers, a cheap clock, inlined reads and writes, mappings. The only `unsafe` of the workspace is here, each
 //! block with its SAFETY line. It holds no policy: what to do when something is refused is for the caller.
 
+pub mod clock;
 pub mod file;
+pub mod map;
 pub mod memory;
 pub mod process;
+pub mod ring;
+pub mod thread;

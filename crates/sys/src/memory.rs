@@ -48,6 +48,11 @@ impl Buffer {
         // SAFETY: `at` is a live mapping of `len` initialised bytes, borrowed as self is.
         unsafe { std::slice::from_raw_parts(self.at.as_ptr(), self.len) }
     }
+    /// Where it begins, for the ring; writing through it needs what an exclusive borrow would give.
+    #[inline]
+    pub(crate) fn start(&self) -> NonNull<u8> {
+        self.at
+    }
     /// The bytes, to be changed.
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
         // SAFETY: as in `as_slice`, and the borrow is exclusive.
