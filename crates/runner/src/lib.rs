@@ -14,7 +14,7 @@ pub use progress::{Progress, Silent};
 
 use basics::{Nanos, Plan};
 use change::Journal;
-use machine::{Machine, Root};
+use machine::Machine;
 use ready::Targets;
 use record::{Origin, Run, RunId, State, Store};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,8 +26,6 @@ pub struct Runner<'a> {
     pub store: &'a mut Store,
     /// Where changes are written down before they happen.
     pub journal: &'a Journal,
-    /// The live machine; below it the observer reads.
-    pub root: &'a Root,
     /// Set by a signal: the run ends at the next operation, everything is undone, the partial record is kept.
     pub interrupted: &'a AtomicBool,
     /// Who shows what happens.
@@ -55,7 +53,7 @@ impl Runner<'_> {
             step.job.check().map_err(engine::EngineError::from)?;
         }
         let allowed = ready::allowed(&plan)?;
-        let harness = engine::calibrate();
+        let harness = engine::calibrate().ok();
         let run = Run {
             id: RunId::new(),
             state: State::Running,
@@ -67,7 +65,7 @@ impl Runner<'_> {
             target: plan.targets.iter().map(basics::plan::Target::describe).collect::<Vec<_>>().join(", "),
             plan: plan.clone(),
             machine,
-            harness_ns_per_op: Some(harness),
+            harness_ns_per_op: harness,
             notes: Vec::new(),
         };
         let machine = run.machine.clone();

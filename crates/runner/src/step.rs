@@ -7,9 +7,10 @@ use basics::plan::Step;
 use basics::units::MIB;
 use basics::{Bytes, Interval, Job, Nanos, Side};
 use engine::{Control, Ended, Outcome};
-use machine::Machine;
+use machine::{Machine, Root};
 use observe::{Cost, Observer, Sample};
 use record::{RunId, Spool, State, StepRecord};
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, sync_channel};
 
@@ -76,7 +77,7 @@ impl Running<'_, '_> {
         let disks = self.disks(step, targets);
         let (sender, samples) = sync_channel::<Sample>(SAMPLES_WAITING);
         // A full channel drops the sample; the observer's own count tells.
-        let observer = Observer::start(self.runner.root.path(), disks, OBSERVE_EVERY, move |sample| {
+        let observer = Observer::start(Path::new("/"), disks, OBSERVE_EVERY, move |sample| {
             let _ = sender.try_send(sample);
         });
         let control = Control::default();
@@ -137,7 +138,7 @@ impl Running<'_, '_> {
 
     fn disks(&self, step: &Step, targets: &Targets<'_>) -> Vec<String> {
         let tier = step.tier.clone().or_else(|| {
-            targets.path(step.target).and_then(|path| machine::tier_of_path(self.machine, self.runner.root, path))
+            targets.path(step.target).and_then(|path| machine::tier_of_path(self.machine, &Root::live(), path))
         });
         tier.map(|tier| machine::disks_below(self.machine, &tier)).unwrap_or_default()
     }

@@ -27,7 +27,7 @@ pub fn check(context: &Context, args: &CheckArgs) -> Result<ExitCode> {
     };
     let (sites, left_out) = methods::survey(&machine, &root, &args.within);
     let plan = methods::check(effort, &sites, left_out);
-    let finished = execute(context, &root, machine, plan, When::Auto)?;
+    let finished = execute(context, machine, plan, When::Auto)?;
     let store = context.open_for_reading()?;
     let record = store.load(&finished.id)?;
     let study = study::explain(&report::view(&record));

@@ -24,7 +24,7 @@ pub fn run(context: &Context, args: &RunArgs) -> Result<ExitCode> {
         out::print_json(&document)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let finished = execute(context, &root, machine, plan, args.progress)?;
+    let finished = execute(context, machine, plan, args.progress)?;
     let store = context.open_for_reading()?;
     let record = store.load(&finished.id)?;
     if context.json {
@@ -38,7 +38,6 @@ pub fn run(context: &Context, args: &RunArgs) -> Result<ExitCode> {
 /// Runs a plan with signals caught, progress shown and errors told.
 pub fn execute(
     context: &Context,
-    root: &Root,
     machine: machine::Machine,
     plan: basics::Plan,
     progress: When,
@@ -46,7 +45,6 @@ pub fn execute(
     let (mut store, journal) = context.open()?;
     let interrupted = context::interrupted()?;
     let mut bar = Bar::new(progress);
-    let mut runner =
-        Runner { store: &mut store, journal: &journal, root, interrupted: &interrupted, progress: &mut bar };
+    let mut runner = Runner { store: &mut store, journal: &journal, interrupted: &interrupted, progress: &mut bar };
     Ok(runner.run(plan, machine, &context.command)?)
 }
