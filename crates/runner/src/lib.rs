@@ -55,7 +55,7 @@ impl Runner<'_> {
         let allowed = ready::allowed(&plan)?;
         let harness = engine::calibrate().ok();
         let run = Run {
-            id: RunId::new(),
+            id: record::new_id(),
             state: State::Running,
             origin: Origin::Measured,
             started: now(),
@@ -68,18 +68,17 @@ impl Runner<'_> {
             harness_ns_per_op: harness,
             notes: Vec::new(),
         };
-        let machine = run.machine.clone();
-        let id = self.store.begin(run)?;
+        let id = self.store.begin(&run)?;
         self.progress.begin(&plan);
         let mut targets = Targets::new(allowed, &id, self.journal);
-        let outcome = self.steps(&id, &machine, &plan, &mut targets);
+        let outcome = self.steps(&id, &run.machine, &plan, &mut targets);
         // Files go before the run is called finished: a reader of "done" may rely on it.
         let leftovers = targets.close();
         let (state, mut errors) = match outcome {
             Ok(outcome) => outcome,
             Err(error) => (State::Failed(error.to_string()), vec![error]),
         };
-        self.store.finish(&id, state.clone(), &leftovers.iter().map(ToString::to_string).collect::<Vec<_>>())?;
+        self.store.finish(&id, &state, &leftovers.iter().map(ToString::to_string).collect::<Vec<_>>())?;
         errors.extend(leftovers);
         self.progress.end();
         Ok(Finished { id, state, errors })

@@ -8,11 +8,9 @@ use anyhow::Result;
 use machine::Root;
 use methods::Effort;
 use std::process::ExitCode;
-use std::time::Instant;
 
 /// Surveys the tiers, measures, studies, reports.
 pub fn check(context: &Context, args: &CheckArgs) -> Result<ExitCode> {
-    let began = Instant::now();
     for dir in &args.within {
         if !dir.is_dir() {
             return Err(exit::Missing(format!("--in {}: there is no such directory", dir.display())).into());
@@ -36,11 +34,11 @@ pub fn check(context: &Context, args: &CheckArgs) -> Result<ExitCode> {
         None => context.report_path(&report::file_name(&record))?,
     };
     super::report::write(&path, &report::html::report(&[&record]))?;
+    let shown = path.display().to_string();
     if context.json {
-        let elapsed = began.elapsed().as_secs_f64();
-        out::print_json(&report::json::check(&record, &study, &path, elapsed))?;
+        out::print_json(&report::json::check(&record, &study, Some(&shown)))?;
     } else {
-        out::print(&report::terminal::check(&record, &study, Some(&path), &context.style))?;
+        out::print(&report::terminal::check(&record, &study, Some(&shown), &context.style))?;
     }
     Ok(exit::of_run(&finished))
 }

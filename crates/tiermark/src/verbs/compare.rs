@@ -3,17 +3,34 @@
 use crate::context::Context;
 use crate::out;
 use anyhow::Result;
+use record::{Record, Store};
 use std::process::ExitCode;
 
-/// Holds the later runs against the first.
+/// Holds each of the later runs against the first; a list with commas is one thing measured several times.
 pub fn compare(context: &Context, runs: &[String]) -> Result<ExitCode> {
     let store = context.open_for_reading()?;
-    let records = runs.iter().map(|run| store.load(&store.find(run)?)).collect::<Result<Vec<_>, _>>()?;
-    let records: Vec<_> = records.iter().collect();
-    if context.json {
-        out::print_json(&report::json::compare(&records))?;
-    } else {
-        out::print(&report::terminal::compare(&records, &context.style))?;
+    let groups = runs.iter().map(|list| load(&store, list)).collect::<Result<Vec<_>>>()?;
+    let Some((before, others)) = groups.split_first() else { return Ok(ExitCode::SUCCESS) };
+    let mut documents = Vec::new();
+    let mut texts = Vec::new();
+    for after in others {
+        let views = |records: &'_ [Record]| records.iter().map(report::view).collect::<Vec<_>>();
+        let heads = |records: &'_ [Record]| records.iter().map(|record| &record.run).collect::<Vec<_>>();
+        let comparison = study::compare(&views(before), &views(after));
+        documents.push(report::json::compare(&heads(before), &heads(after), &comparison));
+        texts.push(report::terminal::compare(&heads(before), &heads(after), &comparison, &context.style));
+    }
+    match (context.json, documents.len()) {
+        (true, 1) => out::print_json(&documents.remove(0))?,
+        (true, _) => {
+            let document = serde_json::json!({ "schema": "tiermark.comparisons/1", "comparisons": documents });
+            out::print_json(&document)?;
+        }
+        (false, _) => out::print(&texts.join("\n"))?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn load(store: &Store, list: &str) -> Result<Vec<Record>> {
+    list.split(',').map(|run| Ok(store.load(&store.find(run)?)?)).collect()
 }
