@@ -33,7 +33,8 @@ pub struct Sample {
     pub temperature_c: Option<f64>,
     /// Of the first processor, MHz.
     pub cpu_mhz: Option<u32>,
-    /// The firmware's throttling bits (Raspberry Pi).
+    /// The firmware's throttling bits (Raspberry Pi): 0 to 3 under-voltage, frequency capped, throttled, soft
+    /// temperature limit; 16 to 19 the same since they were last looked at. The driver asks about every two seconds.
     pub throttled: Option<u32>,
 }
 
