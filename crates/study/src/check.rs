@@ -1,16 +1,30 @@
 //! What a `check` means: the figures of each tier, what holds them back, what they resemble and are good for.
 
 use crate::figures::{TierSteps, figures};
+use crate::findings::{self, Findings, Scene, Subject};
+use crate::fitness::fitness;
+use crate::headline;
+use crate::likeness::likenesses;
 use crate::model::{CheckStudy, RunView, TierFigures, TierStudy};
 use basics::Known;
 use machine::{Ceiling, Tier, TierKind};
 
 /// Explains the run of a `check`.
 pub fn explain(run: &RunView<'_>) -> CheckStudy {
-    let mut tiers: Vec<TierStudy> =
-        tier_names(run).into_iter().map(|name| tier_study(&TierSteps::new(run, name))).collect();
-    tiers.sort_by(|a, b| slowness(&a.figures).total_cmp(&slowness(&b.figures)));
-    CheckStudy { headline: headline(&tiers), tiers, findings: Vec::new() }
+    let names = tier_names(run);
+    let subjects = names.iter().map(|name| {
+        let steps = TierSteps::new(run, name);
+        let figures = figures(&steps);
+        Subject { steps, figures }
+    });
+    let mut scene = Scene { run, subjects: subjects.collect() };
+    scene.subjects.sort_by(|a, b| slowness(&a.figures).total_cmp(&slowness(&b.figures)));
+    let found = findings::all(&scene);
+    CheckStudy {
+        headline: headline::headline(&scene),
+        tiers: scene.subjects.iter().map(|subject| tier_study(subject, &found)).collect(),
+        findings: found.of_machine(),
+    }
 }
 
 /// Names of the tiers to speak about: all that were measured, and of the others those that are a medium of their own.
@@ -30,18 +44,20 @@ fn is_a_medium(tier: &Tier) -> bool {
     !matches!(tier.kind, TierKind::FileSystem | TierKind::Loop | TierKind::Dm | TierKind::Md)
 }
 
-fn tier_study(steps: &TierSteps<'_, '_>) -> TierStudy {
-    let figures = figures(steps);
+fn tier_study(subject: &Subject<'_, '_>, found: &Findings) -> TierStudy {
+    let Subject { steps, figures } = subject;
     let ceiling = steps.tier.and_then(|tier| tier.ceiling.get());
+    let findings = found.of(steps.name);
+    let cached = findings.iter().any(|finding| finding.id == "page-cache");
     TierStudy {
         name: steps.name.to_owned(),
         place: steps.place(),
-        ceiling_share: ceiling_share(&figures, ceiling),
+        ceiling_share: if cached { Known::not_measured("page cache") } else { ceiling_share(figures, ceiling) },
         ceiling_hop: ceiling.map(|ceiling| ceiling.hop.clone()),
-        resembles: Vec::new(),
-        findings: Vec::new(),
-        good_for: Vec::new(),
-        figures,
+        resembles: if cached { Vec::new() } else { likenesses(steps, figures) },
+        good_for: fitness(steps, figures),
+        findings,
+        figures: figures.clone(),
     }
 }
 
@@ -66,11 +82,4 @@ fn slowness(figures: &TierFigures) -> f64 {
     let small = figures.rand_read_4k_qd1_us.get().copied();
     let moved = best_sequential(figures).map(|mbps| 16384.0 / mbps);
     load.or(page).or(small).or(moved).unwrap_or(f64::INFINITY)
-}
-
-fn headline(tiers: &[TierStudy]) -> String {
-    match tiers.iter().find(|tier| slowness(&tier.figures).is_finite() && tier.figures.load_ns.is_unknown()) {
-        Some(tier) => format!("{} is the fastest tier here.", tier.name),
-        None => "No tier was measured.".to_owned(),
-    }
 }

@@ -2,6 +2,7 @@
 
 use crate::model::{RunView, StepView, TierFigures};
 use crate::summary::{latency, summarise};
+use basics::plan::LeftOut;
 use basics::{Known, Why};
 use machine::Tier;
 
@@ -12,6 +13,7 @@ pub(crate) struct TierSteps<'r, 'a> {
     /// What the machine knows of it.
     pub tier: Option<&'a Tier>,
     steps: Vec<&'r StepView<'a>>,
+    left_out: Vec<&'a LeftOut>,
 }
 
 impl<'r, 'a> TierSteps<'r, 'a> {
@@ -21,6 +23,7 @@ impl<'r, 'a> TierSteps<'r, 'a> {
             name,
             tier: run.machine.tiers.iter().find(|tier| tier.name == name),
             steps: run.steps.iter().filter(|step| step.tier == Some(name)).collect(),
+            left_out: run.left_out.iter().filter(|left| left.tier == name).collect(),
         }
     }
     /// All of them, in order.
@@ -50,10 +53,13 @@ impl<'r, 'a> TierSteps<'r, 'a> {
         }
     }
 
-    /// Why a step has no figure: its own failure first, else what the machine says about the tier.
+    /// Why a step has no figure: its own failure first, then what the plan left out, else what the machine says.
     fn why_not(&self, name: &str, writes: bool) -> Why {
         if let Some(failed) = self.steps.iter().find(|step| step.name == name).and_then(|step| step.failed) {
             return Why::NotMeasured(in_a_word(failed));
+        }
+        if let Some(left) = self.left_out.iter().find(|left| left.step == name || left.step.is_empty()) {
+            return left.why.clone();
         }
         let Some(tier) = self.tier else { return Why::NotMeasured("not measured".to_owned()) };
         let read_only = tier.block.as_ref().is_some_and(|block| block.read_only == Known::Is(true))

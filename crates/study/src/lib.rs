@@ -5,9 +5,17 @@
 mod check;
 mod compare;
 mod figures;
+mod findings;
+mod fitness;
+mod headline;
+pub mod layer;
+mod likeness;
+pub mod little;
 pub mod model;
 mod series;
 mod summary;
+#[cfg(test)]
+mod testing;
 
 pub use check::explain;
 pub use compare::compare;

@@ -1,0 +1,51 @@
+//! Steps that did not reach the depth they asked for, by Little's law: their rates are those of a lower depth.
+
+use super::{Draft, Scene, at, finding};
+use crate::little;
+use basics::units::significant;
+
+/// Below this share of the asked depth a step ran at another depth.
+const REACHED: f64 = 0.75;
+
+pub(super) fn find(scene: &Scene<'_, '_>) -> Vec<Draft> {
+    let steps = scene.run.steps.iter().filter(|step| step.job.depth > 1);
+    steps
+        .filter_map(|step| {
+            let (found, asked) = little::audit(step)?;
+            if found >= REACHED * asked {
+                return None;
+            }
+            let name = step.tier.unwrap_or(step.target);
+            let text = format!(
+                "{} on {name} kept {} of {} operations in flight: the engine or the device completes them while they \
+                 are handed in, and the rate is that of the lower depth.",
+                step.name,
+                significant(found),
+                significant(asked)
+            );
+            let evidence = vec![at(step, format_args!("IOPS × mean latency = {}", significant(found)))];
+            Some(finding("depth-not-reached", 20, step.tier, text, evidence).into())
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::findings::tests::remarked;
+    use crate::testing::{Run, Step};
+    use basics::Nanos;
+
+    #[test]
+    fn a_device_that_completes_in_submission_is_marked() {
+        // 10,000 a second of 90 µs: 0.9 in flight where 4 were asked.
+        let zram = Step::swap_sim("zram0").reads(&[700; 20], Nanos(90_000)).writes(&[300; 20], Nanos(90_000));
+        let marked = remarked(&Run::default().steps([zram]), "depth-not-reached");
+        assert!(
+            marked[0].text.starts_with("swap-sim on zram0 kept 0.900 of 4 operations in flight"),
+            "{}",
+            marked[0].text
+        );
+        let disk = Step::swap_sim("sda").reads(&[700; 20], Nanos(400_000)).writes(&[300; 20], Nanos(400_000));
+        assert!(remarked(&Run::default().steps([disk]), "depth-not-reached").is_empty());
+    }
+}

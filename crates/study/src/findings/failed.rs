@@ -1,0 +1,43 @@
+//! Steps that did not come to their end: what was to be measured, and why it was not.
+
+use super::{Draft, Jointly, Scene, finding, list};
+
+pub(super) fn find(scene: &Scene<'_, '_>) -> Vec<Draft> {
+    let mut out: Vec<Draft> = Vec::new();
+    for step in &scene.run.steps {
+        let Some(why) = step.failed else { continue };
+        let why = why.trim_end_matches('.');
+        let tier = step.tier.unwrap_or(step.target);
+        let text = format!("{} was not measured on {tier}: {why}.", step.name);
+        let evidence = vec![format!("step {} {}: failed", step.index, step.name)];
+        let found = finding("step-failed", 50, step.tier, text, evidence);
+        let detail = format!("{}: {why}", step.name);
+        out.push(Draft { finding: found, jointly: Some(Jointly { detail, sentence: together }) });
+    }
+    out
+}
+
+fn together(steps: &[(String, String)]) -> String {
+    let each: Vec<String> = steps.iter().map(|(tier, what)| format!("{tier} {what}")).collect();
+    format!("Steps that were not measured: {}.", list(&each))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::findings::tests::found;
+    use crate::testing::{Run, Step};
+
+    #[test]
+    fn failures_are_said_once_with_their_reasons() {
+        let step = |tier: &str, why: &str| Step::swap_sim(tier).failed(why);
+        let one = Run::default().steps([step("sda", "write at 4 MiB: Input/output error.")]);
+        assert_eq!(
+            found(&one, "step-failed")[0].text,
+            "swap-sim was not measured on sda: write at 4 MiB: Input/output error."
+        );
+        let two = Run::default().steps([step("sda", "I/O error"), step("sdb", "no room")]);
+        let both = found(&two, "step-failed");
+        assert_eq!(both.len(), 1);
+        assert_eq!(both[0].text, "Steps that were not measured: sda swap-sim: I/O error and sdb swap-sim: no room.");
+    }
+}

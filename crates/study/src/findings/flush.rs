@@ -1,0 +1,122 @@
+//! What a write costs that must be durable, and whether anything reached the disk when it was said to be.
+
+use super::{Draft, Scene, Subject, at, finding};
+use crate::layer::{disk_of, ends};
+use basics::{Known, Nanos};
+
+/// From here on at p99 a program that waits for an fsync is felt: the Redis article calls 20 to 60 ms spiky.
+const SLOW: Nanos = Nanos(20_000_000);
+/// Fewer flushes than this share of the fsyncs are none to speak of: a file system may join a few.
+const FLUSHED: f64 = 0.01;
+/// Fewest fsyncs for that.
+const FSYNCS: u64 = 20;
+/// A platter of 15,000 rpm, the fastest made, comes round in 4 ms: half of that is the least mean wait for a sector.
+const HALF_TURN: Nanos = Nanos(2_000_000);
+
+pub(super) fn find(scene: &Scene<'_, '_>) -> Vec<Draft> {
+    scene.subjects.iter().flat_map(|subject| slow(subject).into_iter().chain(too_good(subject))).collect()
+}
+
+fn slow(subject: &Subject<'_, '_>) -> Option<Draft> {
+    let fsync = subject.figures.fsync.get()?;
+    let (p50, p99) = (fsync.percentile(50.0)?, fsync.percentile(99.0)?);
+    if p99 < SLOW {
+        return None;
+    }
+    let step = subject.steps.measured("fsync")?;
+    let text = format!(
+        "A write that must be durable costs {p50} on {}, {p99} at p99: databases and Redis with `appendfsync always` \
+         wait for it.",
+        subject.name()
+    );
+    let mut found =
+        finding("slow-fsync", 40, Some(subject.name()), text, vec![at(step, format_args!("p50 {p50}, p99 {p99}"))]);
+    found.advice = Some(
+        "keep databases and append-only files on a tier with a faster fsync, or let them sync once a second".to_owned(),
+    );
+    Some(found.into())
+}
+
+/// Durable too fast: a write cache that was never told to flush, or a platter that cannot have come round.
+fn too_good(subject: &Subject<'_, '_>) -> Option<Draft> {
+    let step = subject.steps.measured("fsync")?;
+    let block = subject.steps.tier?.block.as_ref()?;
+    let (first, last) = ends(step)?;
+    let disk = disk_of(step, subject.steps.tier)?;
+    let (before, after) = (first.disks.get(disk)?, last.disks.get(disk)?);
+    let fsyncs = step.write.operations();
+    let cached = block.write_cache.get().is_some_and(|cache| cache == "write back");
+    if let (Some(before), Some(after)) = (before.flushes, after.flushes)
+        && cached
+        && fsyncs >= FSYNCS
+        && ((after - before) as f64) < FLUSHED * fsyncs as f64
+    {
+        let text = format!(
+            "{fsyncs} fsyncs sent {} flushes to {disk}, whose write cache is on: what was said to be durable may be \
+             lost with the power.",
+            after - before
+        );
+        let evidence = vec![
+            at(step, format_args!("{fsyncs} writes with fsync, {} flushes", after - before)),
+            format!("{disk} write cache: write back"),
+        ];
+        let mut found = finding("fsync-without-flush", 80, Some(subject.name()), text, evidence);
+        found.advice = Some("look for `nobarrier` or `barrier=0` among the mount options".to_owned());
+        return Some(found.into());
+    }
+    let mean = subject.figures.fsync.get()?.mean.get().copied()?;
+    if block.rotational == Known::Is(true) && mean < HALF_TURN {
+        let text = format!(
+            "An fsync takes {mean} on {}, less than a platter needs to come round (2 ms): its cache answers.",
+            subject.name()
+        );
+        let evidence = vec![at(step, format_args!("mean {mean}")), format!("{disk} rotational: 1")];
+        return Some(finding("fsync-too-fast", 40, Some(subject.name()), text, evidence).into());
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::findings::tests::{found, remarked};
+    use crate::testing::{Run, Step, tier};
+    use basics::{Known, Nanos};
+    use machine::{BlockFacts, Tier, TierKind};
+
+    fn disk(cache: &str, rotational: bool) -> Tier {
+        let block = BlockFacts {
+            write_cache: Known::Is(cache.to_owned()),
+            rotational: Known::Is(rotational),
+            ..BlockFacts::default()
+        };
+        Tier { block: Some(block), ..tier("sda", TierKind::Sata) }
+    }
+
+    #[test]
+    fn slow_fsyncs_are_said_with_their_percentiles() {
+        let run = Run::default().steps([Step::fsyncs("mmcblk0", Nanos(33_000_000))]);
+        let slow = found(&run, "slow-fsync");
+        assert!(slow[0].text.starts_with("A write that must be durable costs 33.0 ms on mmcblk0"), "{}", slow[0].text);
+        let fast = Run::default().steps([Step::fsyncs("sda", Nanos(300_000))]);
+        assert!(remarked(&fast, "slow-fsync").is_empty());
+    }
+
+    #[test]
+    fn only_a_write_cache_that_got_no_flush_is_accused() {
+        let run = |cache: &str, flushes| {
+            let step = Step::fsyncs("sda", Nanos(100_000)).at_disk("sda", 1.0, flushes);
+            Run::default().tiers([disk(cache, false)]).steps([step])
+        };
+        let lost = found(&run("write back", 0), "fsync-without-flush");
+        assert!(lost[0].text.contains("fsyncs sent 0 flushes to sda, whose write cache is on"), "{}", lost[0].text);
+        assert!(found(&run("write through", 0), "fsync-without-flush").is_empty());
+        assert!(found(&run("write back", 20_000), "fsync-without-flush").is_empty());
+    }
+
+    #[test]
+    fn a_platter_cannot_be_that_fast() {
+        let step = Step::fsyncs("sda", Nanos(150_000)).at_disk("sda", 1.0, 20_000);
+        let run = Run::default().tiers([disk("write back", true)]).steps([step]);
+        assert_eq!(found(&run, "fsync-too-fast").len(), 1);
+    }
+}

@@ -1,0 +1,165 @@
+//! Figures that are not the disk's: the page cache answered, or a file system compressed.
+
+use super::{Draft, Scene, Subject, at, finding, mbps};
+use crate::layer::{Layer, measured};
+use crate::model::StepView;
+use basics::job::Entropy;
+use machine::{Ceiling, TierKind};
+
+/// A rate above the encoded limit by this factor cannot have come over the bus; what is below may be rounding.
+const BEYOND: f64 = 1.1;
+/// Zeros that are written this much faster than data that do not compress were compressed.
+const FASTER: f64 = 1.5;
+
+/// True when a rate is higher than anything that the line code leaves.
+pub(super) fn beyond_the_bus(rate: f64, ceiling: &Ceiling) -> bool {
+    rate > BEYOND * ceiling.encoded_mbps
+}
+
+pub(super) fn find(scene: &Scene<'_, '_>) -> Vec<Draft> {
+    scene.subjects.iter().filter(on_a_disk).flat_map(|s| page_cache(s).into_iter().chain(compression(s))).collect()
+}
+
+fn on_a_disk(subject: &&Subject<'_, '_>) -> bool {
+    !subject.steps.tier.is_some_and(|tier| matches!(tier.kind, TierKind::Ram | TierKind::Zram))
+}
+
+fn page_cache(subject: &Subject<'_, '_>) -> Option<Draft> {
+    let tier = subject.steps.tier;
+    let mut evidence = Vec::new();
+    let mut fastest: Option<f64> = None;
+    for step in subject.steps.all().filter(|step| !step.read.latency.is_empty()) {
+        let rate = basics::Bytes(step.read.bytes).mbps(step.elapsed);
+        let proof = match measured(step, tier) {
+            Layer::PageCache(proof) => Some(proof),
+            _ => tier.and_then(|tier| tier.ceiling.get()).filter(|ceiling| beyond_the_bus(rate, ceiling)).map(
+                |ceiling| {
+                    at(
+                        step,
+                        format_args!("{}, {} carries {} at most", mbps(rate), ceiling.hop, mbps(ceiling.encoded_mbps)),
+                    )
+                },
+            ),
+        };
+        if let Some(proof) = proof {
+            evidence.push(proof);
+            fastest = Some(fastest.map_or(rate, |fastest| fastest.max(rate)));
+        }
+    }
+    let text = format!(
+        "What was read on {} ({}) is the page cache, not the disk: the disk's own rate is not known.",
+        subject.name(),
+        mbps(fastest?)
+    );
+    let mut found = finding("page-cache", 95, Some(subject.name()), text, evidence);
+    found.advice =
+        Some("measure on a file system that takes O_DIRECT, or with a file larger than the RAM, or as root".to_owned());
+    Some(found.into())
+}
+
+fn compression(subject: &Subject<'_, '_>) -> Option<Draft> {
+    let rate = |step: &StepView<'_>| basics::Bytes(step.write.bytes).mbps(step.elapsed);
+    let zeros = subject.steps.measured("seq-write-zeros");
+    let solid = subject
+        .steps
+        .measured("seq-write-incompressible")
+        .or_else(|| subject.steps.measured("seq-write").filter(|step| step.job.entropy == Entropy::Incompressible));
+    let mount = subject.steps.tier.and_then(|tier| tier.mounts.iter().find(|mount| mount.compression.is_some()));
+    let who = mount.map_or_else(
+        || "the file system".to_owned(),
+        |mount| format!("{} ({})", mount.fs, mount.compression.as_deref().unwrap_or_default()),
+    );
+    let name = subject.name();
+    if let (Some(zeros), Some(solid)) = (zeros, solid)
+        && rate(zeros) > FASTER * rate(solid)
+    {
+        let text = format!(
+            "On {name} {who} compresses: zeros {}, incompressible {}; a benchmark that writes zeros measures the \
+             compressor.",
+            mbps(rate(zeros)),
+            mbps(rate(solid))
+        );
+        let evidence = vec![at(zeros, mbps(rate(zeros))), at(solid, mbps(rate(solid)))];
+        return Some(finding("compression", 40, Some(name), text, evidence).into());
+    }
+    if let Some(step) = zeros
+        && let Layer::Compressed(times) = measured(step, subject.steps.tier)
+    {
+        let text = format!(
+            "On {name} {who} compresses: {} of zeros became {} at the disk.",
+            basics::Bytes(step.write.bytes),
+            basics::Bytes((step.write.bytes as f64 / times) as u64)
+        );
+        return Some(finding("compression", 40, Some(name), text, vec![at(step, "bytes at the disk")]).into());
+    }
+    // Nothing measured contradicts it: the mount option alone.
+    let mount = mount?;
+    let text = format!(
+        "{} is mounted with compression ({who}): the figures are of data that do not compress, text and programs are \
+         written faster.",
+        mount.at.display()
+    );
+    let options = format!("mount {}: {}", mount.at.display(), mount.compression.as_deref().unwrap_or_default());
+    Some(finding("compression", 20, Some(name), text, vec![options]).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::findings::tests::{found, remarked};
+    use crate::testing::{Run, Step, capped, mount, tier};
+    use basics::job::Entropy;
+    use machine::{Tier, TierKind};
+
+    #[test]
+    fn a_rate_that_no_bus_carries_is_the_page_cache() {
+        let usb2 = || capped("sda", TierKind::Usb, "USB 2", 60.0, (35.0, 40.0));
+        let run = Run::default().tiers([usb2()]).steps([Step::seq_read("sda", 2100.0)]);
+        let cache = found(&run, "page-cache");
+        assert!(cache[0].text.contains("(2,100 MB/s) is the page cache, not the disk"), "{}", cache[0].text);
+        assert!(found(&run, "bus-limited").is_empty());
+        let honest = Run::default().tiers([usb2()]).steps([Step::seq_read("sda", 38.0)]);
+        assert!(found(&honest, "page-cache").is_empty());
+    }
+
+    #[test]
+    fn bytes_that_the_disk_never_saw_are_the_page_cache() {
+        let disk = |share| {
+            let step = Step::seq_read("vda", 900.0).at_disk("vda", share, 0);
+            Run::default().tiers([tier("vda", TierKind::Virtio)]).steps([step])
+        };
+        let cache = found(&disk(0.1), "page-cache");
+        assert_eq!(cache[0].evidence, ["step 0 seq-read: 10 % of the bytes came from the disk"]);
+        assert!(found(&disk(0.97), "page-cache").is_empty());
+    }
+
+    #[test]
+    fn a_refused_o_direct_is_said() {
+        let mut step = Step::seq_read("sda", 900.0);
+        step.engine.as_mut().unwrap().dropped.push(("O_DIRECT".to_owned(), "overlayfs does not support it".to_owned()));
+        let run = Run::default().steps([step]);
+        let cache = found(&run, "page-cache");
+        assert_eq!(cache[0].evidence, ["step 0 seq-read: O_DIRECT dropped, overlayfs does not support it"]);
+    }
+
+    #[test]
+    fn zeros_against_incompressible() {
+        let btrfs = Tier { mounts: vec![mount("/", "btrfs", Some("zstd:1"))], ..tier("sda", TierKind::Usb) };
+        let step = |name: &str, rate, entropy| Step::seq_write("sda", rate).named(name).entropy(entropy);
+        let steps = |zeros| {
+            [
+                step("seq-write-zeros", zeros, Entropy::Zeros),
+                step("seq-write-incompressible", 28.0, Entropy::Incompressible),
+            ]
+        };
+        let compressed = found(&Run::default().tiers([btrfs.clone()]).steps(steps(123.0)), "compression");
+        assert!(
+            compressed[0].text.starts_with("On sda btrfs (zstd:1) compresses: zeros 123 MB/s, incompressible 27.8"),
+            "{}",
+            compressed[0].text
+        );
+        let plain = Run::default().tiers([tier("sda", TierKind::Usb)]).steps(steps(29.0));
+        assert!(remarked(&plain, "compression").is_empty());
+        let unmeasured = Run::default().tiers([btrfs]).steps([Step::seq_read("sda", 30.0)]);
+        assert_eq!(remarked(&unmeasured, "compression")[0].weight, 20);
+    }
+}

@@ -1,0 +1,194 @@
+//! Facts with their evidence, one file a family. Each family looks at the whole [`Scene`] and returns drafts; here they
+//! are put in order, and equal ones about several tiers become one sentence.
+//!
+//! | weight | meaning |
+//! | --- | --- |
+//! | 90 – 100 | figures are not what they seem, or the machine suffers now |
+//! | 60 – 89 | worth changing something |
+//! | 30 – 59 | worth knowing |
+//! | below 30 | a remark: said of its tier, not of the machine |
+
+mod bus;
+mod card;
+mod depth;
+mod failed;
+mod flush;
+mod heat;
+mod layer;
+mod links;
+mod noise;
+mod stability;
+pub(crate) mod swap;
+
+pub(crate) use bus::is_bus_limited;
+
+use crate::figures::TierSteps;
+use crate::model::{Finding, RunView, StepView, TierFigures};
+use basics::units::significant;
+use machine::Machine;
+
+/// Below this weight a finding stays with its tier.
+const REMARK: u8 = 30;
+
+/// A tier with what was measured on it.
+pub(crate) struct Subject<'r, 'a> {
+    pub steps: TierSteps<'r, 'a>,
+    pub figures: TierFigures,
+}
+
+impl Subject<'_, '_> {
+    pub fn name(&self) -> &str {
+        self.steps.name
+    }
+}
+
+/// All that a family of findings may look at.
+pub(crate) struct Scene<'r, 'a> {
+    pub run: &'r RunView<'a>,
+    pub subjects: Vec<Subject<'r, 'a>>,
+}
+
+impl<'r, 'a> Scene<'r, 'a> {
+    pub fn machine(&self) -> &'a Machine {
+        self.run.machine
+    }
+    pub fn subject(&self, tier: &str) -> Option<&Subject<'r, 'a>> {
+        self.subjects.iter().find(|subject| subject.name() == tier)
+    }
+}
+
+/// A finding before it is put in order.
+pub(crate) struct Draft {
+    pub finding: Finding,
+    /// How to say it once about several tiers; absent when each deserves its own sentence.
+    pub jointly: Option<Jointly>,
+}
+
+/// Several equal findings in one sentence.
+pub(crate) struct Jointly {
+    /// What differs between the tiers, in a few words.
+    pub detail: String,
+    /// From (tier, detail) of each to the sentence.
+    pub sentence: fn(&[(String, String)]) -> String,
+}
+
+impl From<Finding> for Draft {
+    fn from(finding: Finding) -> Self {
+        Draft { finding, jointly: None }
+    }
+}
+
+/// A finding about a tier, without advice.
+fn finding(id: &str, weight: u8, tier: Option<&str>, text: String, evidence: Vec<String>) -> Finding {
+    Finding { id: id.to_owned(), weight, tier: tier.map(str::to_owned), text, advice: None, gain: None, evidence }
+}
+
+/// A pointer to a step's figure.
+fn at(step: &StepView<'_>, what: impl std::fmt::Display) -> String {
+    format!("step {} {}: {what}", step.index, step.name)
+}
+
+/// `410 MB/s`.
+fn mbps(value: f64) -> String {
+    format!("{} MB/s", significant(value))
+}
+
+/// `sda, sdb and sdc`.
+fn list(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => one.clone(),
+        [head @ .., last] => format!("{} and {last}", head.join(", ")),
+    }
+}
+
+/// Everything that can be said, by tier and as a whole.
+pub(crate) struct Findings {
+    drafts: Vec<Draft>,
+}
+
+/// Lets every family look.
+pub(crate) fn all(scene: &Scene<'_, '_>) -> Findings {
+    let families: [fn(&Scene<'_, '_>) -> Vec<Draft>; 11] = [
+        layer::find,
+        swap::find,
+        heat::find,
+        links::find,
+        noise::find,
+        stability::find,
+        flush::find,
+        card::find,
+        bus::find,
+        failed::find,
+        depth::find,
+    ];
+    let mut drafts: Vec<Draft> = families.iter().flat_map(|find| find(scene)).collect();
+    drafts.sort_by_key(|draft| std::cmp::Reverse(draft.finding.weight));
+    Findings { drafts }
+}
+
+impl Findings {
+    /// Of one tier, most important first.
+    pub fn of(&self, tier: &str) -> Vec<Finding> {
+        let of_tier = |draft: &&Draft| draft.finding.tier.as_deref() == Some(tier);
+        self.drafts.iter().filter(of_tier).map(|draft| draft.finding.clone()).collect()
+    }
+
+    /// Of the whole machine and the most important of the tiers, each thing said once.
+    pub fn of_machine(&self) -> Vec<Finding> {
+        let mut out: Vec<Finding> = Vec::new();
+        let mut said: Vec<&str> = Vec::new();
+        for draft in self.drafts.iter().filter(|draft| draft.finding.weight >= REMARK) {
+            let Some(joint) = &draft.jointly else {
+                if !out.contains(&draft.finding) {
+                    out.push(draft.finding.clone());
+                }
+                continue;
+            };
+            if said.contains(&draft.finding.id.as_str()) {
+                continue;
+            }
+            said.push(&draft.finding.id);
+            out.push(self.joined(draft, joint));
+        }
+        out
+    }
+
+    /// One finding for all drafts of this id that can be said jointly.
+    fn joined(&self, first: &Draft, joint: &Jointly) -> Finding {
+        let same = |draft: &&Draft| draft.finding.id == first.finding.id && draft.finding.weight >= REMARK;
+        let equals: Vec<(&Draft, &Jointly)> =
+            self.drafts.iter().filter(same).filter_map(|draft| Some((draft, draft.jointly.as_ref()?))).collect();
+        if equals.len() < 2 {
+            return first.finding.clone();
+        }
+        let details: Vec<(String, String)> = equals
+            .iter()
+            .map(|(draft, joint)| (draft.finding.tier.clone().unwrap_or_default(), joint.detail.clone()))
+            .collect();
+        Finding {
+            tier: None,
+            text: (joint.sentence)(&details),
+            evidence: equals.iter().flat_map(|(draft, _)| draft.finding.evidence.clone()).collect(),
+            ..first.finding.clone()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::explain;
+    use crate::model::Finding;
+    use crate::testing::Run;
+
+    /// The machine's findings of this name.
+    pub(super) fn found(run: &Run, id: &str) -> Vec<Finding> {
+        explain(&run.view()).findings.into_iter().filter(|finding| finding.id == id).collect()
+    }
+
+    /// The findings of this name on any tier.
+    pub(super) fn remarked(run: &Run, id: &str) -> Vec<Finding> {
+        let study = explain(&run.view());
+        study.tiers.into_iter().flat_map(|tier| tier.findings).filter(|finding| finding.id == id).collect()
+    }
+}

@@ -1,0 +1,106 @@
+//! Others at work while a step was measured: their CPU time, and what a hypervisor took.
+
+use super::{Draft, Scene, at, finding};
+use crate::layer::ends;
+use crate::model::StepView;
+
+/// From this share of the whole machine on, others' CPU time can move a figure. The kernel's own work for the I/O (its
+/// threads and interrupts) is in it, so a low share means nothing.
+const OTHERS: f64 = 0.25;
+/// From this share on, a hypervisor that gives the CPU away shows in the percentiles.
+const STOLEN: f64 = 0.05;
+/// Clock ticks a second that Linux reports to programs (USER_HZ), on every architecture that this runs on.
+const TICKS: f64 = 100.0;
+/// Positions in [`observe::Sample::cpu_ticks`].
+const IDLE: usize = 3;
+const IOWAIT: usize = 4;
+const STEAL: usize = 7;
+
+pub(super) fn find(scene: &Scene<'_, '_>) -> Vec<Draft> {
+    let noisy: Vec<(&StepView<'_>, Noise)> =
+        scene.run.steps.iter().filter_map(|step| Some((step, noise(step)?))).filter(|(_, n)| n.matters()).collect();
+    let worst = |share: fn(&Noise) -> f64| noisy.iter().map(|(_, noise)| share(noise)).fold(0.0, f64::max);
+    let (others, stolen) = (worst(|noise| noise.others), worst(|noise| noise.stolen));
+    if noisy.is_empty() {
+        return Vec::new();
+    }
+    let mut causes = Vec::new();
+    if others >= OTHERS {
+        causes.push(format!("other programs used up to {:.0} % of the processors", 100.0 * others));
+    }
+    if stolen >= STOLEN {
+        causes.push(format!("the hypervisor gave up to {:.0} % of them to others", 100.0 * stolen));
+    }
+    let text = format!(
+        "The machine was not quiet in {} of {} steps: {}; latencies and rates there may be worse than the disk's own.",
+        noisy.len(),
+        scene.run.steps.len(),
+        super::list(&causes)
+    );
+    let evidence = noisy
+        .iter()
+        .map(|(step, n)| at(step, format_args!("others {:.0} %, stolen {:.0} %", 100.0 * n.others, 100.0 * n.stolen)));
+    let mut found = finding("noisy-machine", 65, None, text, evidence.collect());
+    found.advice = Some("measure again when nothing else runs".to_owned());
+    vec![found.into()]
+}
+
+/// Shares of the machine's CPU time in a step.
+struct Noise {
+    others: f64,
+    stolen: f64,
+}
+
+impl Noise {
+    fn matters(&self) -> bool {
+        self.others >= OTHERS || self.stolen >= STOLEN
+    }
+}
+
+fn noise(step: &StepView<'_>) -> Option<Noise> {
+    let (first, last) = ends(step)?;
+    let (before, after) = (first.cpu_ticks?, last.cpu_ticks?);
+    let spent: Vec<f64> = before.iter().zip(after).map(|(b, a)| a.saturating_sub(*b) as f64).collect();
+    let whole: f64 = spent.iter().sum();
+    if whole <= 0.0 {
+        return None;
+    }
+    let busy = whole - spent[IDLE] - spent[IOWAIT] - spent[STEAL];
+    // Our own threads worked in the same time, as far as the samples cover the step.
+    let covered = ((last.at - first.at).secs() / step.elapsed.secs()).min(1.0);
+    let own = (step.cpu.0 + step.cpu.1).secs() * TICKS * covered;
+    Some(Noise { others: (busy - own).max(0.0) / whole, stolen: spent[STEAL] / whole })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::findings::tests::found;
+    use crate::testing::{Run, Step};
+    use basics::Nanos;
+
+    /// 2 s on four processors are 800 ticks, 40 in each of the 20 periods.
+    fn run(busy: u64, stolen: u64, own: Nanos) -> Run {
+        let mut step = Step::seq_read("sda", 100.0);
+        step.cpu = (own, Nanos(0));
+        for (i, sample) in step.sampled().iter_mut().enumerate() {
+            let i = i as u64;
+            sample.cpu_ticks = Some([i * busy, 0, 0, i * (40 - busy - stolen), 0, 0, 0, i * stolen]);
+        }
+        Run::default().steps([step])
+    }
+
+    #[test]
+    fn others_work_is_noise_and_our_own_is_not() {
+        let noisy = found(&run(20, 0, Nanos(0)), "noisy-machine");
+        assert!(noisy[0].text.contains("other programs used up to 50 % of the processors"), "{}", noisy[0].text);
+        // 20 ticks a period over 2 s are 4 s of CPU time: ours.
+        assert!(found(&run(20, 0, Nanos(4_000_000_000)), "noisy-machine").is_empty());
+        assert!(found(&run(2, 0, Nanos(0)), "noisy-machine").is_empty());
+    }
+
+    #[test]
+    fn stolen_time_is_named() {
+        let noisy = found(&run(0, 4, Nanos(0)), "noisy-machine");
+        assert!(noisy[0].text.contains("the hypervisor gave up to 10 % of them to others"), "{}", noisy[0].text);
+    }
+}

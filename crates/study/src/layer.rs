@@ -1,0 +1,109 @@
+//! Which layer was really measured: the disk, the page cache in front of it, or a file system that compresses. Judged
+//! from what the engine noted and from the bytes that reached the disk while the job believed to move its own.
+
+use crate::model::StepView;
+
+use basics::Known;
+use basics::job::{Engine, Entropy};
+use machine::Tier;
+
+/// Below this share of the job's bytes at the disk, most of them came from (or stayed in) somewhere else.
+const MOSTLY: f64 = 0.5;
+/// Samples must cover this share of the step before their bytes are held against the step's.
+const COVERED: f64 = 0.5;
+
+/// What stood between a job and the medium.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Layer {
+    /// The job's bytes were the disk's.
+    Disk,
+    /// They were served from memory; the text is the evidence.
+    PageCache(String),
+    /// Fewer reached the disk than were moved, and the data were such that a file system can compress them: how many
+    /// of the job's bytes one byte on the disk held.
+    Compressed(f64),
+    /// Nothing tells.
+    Unknown,
+}
+
+/// The layer that a step measured on `tier`.
+pub fn measured(step: &StepView<'_>, tier: Option<&Tier>) -> Layer {
+    if let Some(evidence) = direct_refused(step) {
+        return Layer::PageCache(evidence);
+    }
+    let Known::Is(share) = share_at_disk(step, tier) else { return Layer::Unknown };
+    if share >= MOSTLY {
+        Layer::Disk
+    } else if step.job.entropy != Entropy::Incompressible {
+        Layer::Compressed(1.0 / share.max(1e-3))
+    } else if step.job.direction.writes() {
+        // Writes that an fsync waited for and that the counters miss went to another disk; nothing follows from that.
+        Layer::Unknown
+    } else {
+        Layer::PageCache(format!(
+            "step {} {}: {:.0} % of the bytes came from the disk",
+            step.index,
+            step.name,
+            100.0 * share
+        ))
+    }
+}
+
+/// What the engine said about O_DIRECT, when the job asked for it and did not get it.
+fn direct_refused(step: &StepView<'_>) -> Option<String> {
+    if !step.job.direct || step.engine.is_some_and(|engine| matches!(engine.used, Engine::Memory | Engine::Mmap)) {
+        return None;
+    }
+    let dropped = step.engine.into_iter().flat_map(|engine| &engine.dropped).find(|(feature, _)| is_direct(feature));
+    if let Some((feature, why)) = dropped {
+        return Some(format!("step {} {}: {feature} dropped, {why}", step.index, step.name));
+    }
+    let note = step.notes.iter().find(|note| is_direct(note) && says_no(note))?;
+    Some(format!("step {} {}: {note}", step.index, step.name))
+}
+
+fn is_direct(text: &str) -> bool {
+    let text = text.to_lowercase();
+    text.contains("o_direct") || text == "direct"
+}
+
+fn says_no(note: &str) -> bool {
+    let note = note.to_lowercase();
+    ["refuse", "not support", "without", "page cache", "buffered", "dropped"].iter().any(|word| note.contains(word))
+}
+
+/// The disk's bytes a second over the job's: 1 when all that the job moved was moved by the disk.
+///
+/// Unknown when the samples do not show the tier's disk or cover too little of the step.
+pub fn share_at_disk(step: &StepView<'_>, tier: Option<&Tier>) -> Known<f64> {
+    let unknown = || Known::not_measured("no disk counters");
+    let Some((first, last)) = ends(step) else { return unknown() };
+    let window = (last.at - first.at).secs();
+    let elapsed = step.elapsed.secs();
+    let Some(disk) = disk_of(step, tier) else { return unknown() };
+    let (Some(before), Some(after)) = (first.disks.get(disk), last.disks.get(disk)) else { return unknown() };
+    let moved = |side: &basics::Side, before: u64, after: u64| {
+        (side.bytes > 0).then(|| (after.saturating_sub(before)) as f64 / window / (side.bytes as f64 / elapsed))
+    };
+    let read = moved(step.read, before.read_bytes, after.read_bytes);
+    let write = moved(step.write, before.write_bytes, after.write_bytes);
+    match (window >= COVERED * elapsed && window > 0.0, read.or(write)) {
+        (true, Some(share)) => Known::Is(share),
+        _ => unknown(),
+    }
+}
+
+/// First and last sample of a step.
+pub(crate) fn ends<'a>(step: &StepView<'a>) -> Option<(&'a observe::Sample, &'a observe::Sample)> {
+    match step.samples.as_slice() {
+        [first, .., last] => Some((first, last)),
+        _ => None,
+    }
+}
+
+/// The disk among the sampled ones that the tier's bytes must pass.
+pub(crate) fn disk_of<'a>(step: &StepView<'a>, tier: Option<&'a Tier>) -> Option<&'a str> {
+    let tier = tier?;
+    let sampled = &step.samples.first()?.disks;
+    std::iter::once(&tier.name).chain(&tier.below).map(String::as_str).find(|name| sampled.contains_key(*name))
+}
