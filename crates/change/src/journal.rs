@@ -10,16 +10,27 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use sys::process::{Identity, Life};
 
 /// No entry is larger; a larger file is none of ours.
 const LARGEST_ENTRY: u64 = 1 << 20;
 
 /// A folder of entries.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Journal {
     dir: PathBuf,
     owner: Identity,
+    watch: Arc<Watch>,
+}
+
+/// Told of each step of a change, right after it was done.
+pub type Watch = dyn Fn(&'static str) + Send + Sync;
+
+impl fmt::Debug for Journal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Journal").field("dir", &self.dir).field("owner", &self.owner).finish_non_exhaustive()
+    }
 }
 
 /// What stands in an entry's file.
@@ -67,11 +78,25 @@ impl Journal {
     /// # Errors
     /// [`ChangeError::Journal`] when the folder cannot be made or written.
     pub fn open(dir: &Path) -> Result<Self, ChangeError> {
+        Self::open_watched(dir, Arc::new(|_| {}))
+    }
+
+    /// As [`Journal::open`], and `watch` is told of each step of each change: for progress, and for tests that kill the
+    /// process there.
+    ///
+    /// # Errors
+    /// As [`Journal::open`].
+    pub fn open_watched(dir: &Path, watch: Arc<Watch>) -> Result<Self, ChangeError> {
         let fail = |action, path: &Path, source| ChangeError::Journal { action, path: path.to_owned(), source };
         std::fs::create_dir_all(dir).map_err(|e| fail("make the folder for", dir, e))?;
         let dir = std::fs::canonicalize(dir).map_err(|e| fail("find", dir, e))?;
         let owner = Identity::of_this_process().map_err(|e| fail("name this process in", &dir, e))?;
-        Ok(Journal { dir, owner })
+        Ok(Journal { dir, owner, watch })
+    }
+
+    /// Tells that a step was done.
+    pub(crate) fn step(&self, what: &'static str) {
+        (self.watch)(what);
     }
 
     /// The folder.
@@ -87,10 +112,15 @@ impl Journal {
         let write = || -> io::Result<()> {
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let mut file: File = rustix::fs::open(&draft, flags, Mode::RUSR | Mode::WUSR)?.into();
+            self.step("journal entry begun");
             file.write_all(&serde_json::to_vec_pretty(&entry)?)?;
             file.sync_all()?;
+            self.step("journal entry drafted");
             std::fs::rename(&draft, &path)?;
-            sync_dir(&self.dir)
+            self.step("journal entry named");
+            sync_dir(&self.dir)?;
+            self.step("journal entry durable");
+            Ok(())
         };
         write().map_err(|source| {
             let _ = std::fs::remove_file(&draft);
@@ -104,7 +134,10 @@ impl Journal {
     pub(crate) fn end(&self, standing: &Standing) -> Result<(), ChangeError> {
         let reversible = standing.change.reversible();
         match reversible.present()? {
-            Present::Wanted => reversible.undo()?,
+            Present::Wanted => {
+                reversible.undo()?;
+                self.step("change undone");
+            }
             Present::Before => {}
             Present::Neither(how) => tracing::warn!("{} {how}; left as it is", reversible.target()),
             Present::Away(why) => return Err(ChangeError::Away { target: reversible.target(), why }),
@@ -115,7 +148,10 @@ impl Journal {
     fn retire(&self, path: &Path) -> Result<(), ChangeError> {
         let fail = |source| ChangeError::Journal { action: "remove an entry of", path: path.to_owned(), source };
         match std::fs::remove_file(path) {
-            Ok(()) => sync_dir(&self.dir).map_err(fail),
+            Ok(()) => {
+                self.step("journal entry removed");
+                sync_dir(&self.dir).map_err(fail)
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(error) => Err(fail(error)),
         }

@@ -142,12 +142,14 @@ impl TestFile {
         let created: File = rustix::fs::open(&file.path, flags, Mode::RUSR | Mode::WUSR)
             .map_err(|e| ChangeError::in_dir("make a test file in", dir, e.into()))?
             .into();
+        journal.step("test file made");
         match rustix::fs::fallocate(&created, FallocateFlags::empty(), 0, size.0.max(1)) {
             // It will be written anyway; reserving only tells earlier that it does not fit.
             Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
             Err(Errno::NOSPC | Errno::DQUOT) => return Err(no_room(free, kept)),
             Err(errno) => return Err(ChangeError::in_dir("reserve room for a test file in", dir, errno.into())),
         }
+        journal.step("test file reserved");
         Ok(file)
     }
 
@@ -177,5 +179,104 @@ impl Drop for TestFile {
         {
             tracing::warn!("{error}");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Place {
+        dir: tempfile::TempDir,
+        journal: Journal,
+    }
+
+    impl Place {
+        fn new() -> Self {
+            let dir = tempfile::tempdir().unwrap();
+            let journal = Journal::open(&dir.path().join("journal")).unwrap();
+            Place { dir, journal }
+        }
+
+        fn file(&self) -> TestFile {
+            TestFile::create(&self.journal, "0a1b2c3d", self.dir.path(), Bytes(1 << 20)).unwrap()
+        }
+
+        fn entries(&self) -> Vec<PathBuf> {
+            std::fs::read_dir(self.journal.dir()).unwrap().map(|entry| entry.unwrap().path()).collect()
+        }
+
+        /// Makes the entry look as if its process had died.
+        fn kill(&self, file: TestFile) -> PathBuf {
+            let path = file.path().to_owned();
+            let [entry] = self.entries().try_into().unwrap();
+            let text = std::fs::read_to_string(&entry).unwrap();
+            std::mem::forget(file);
+            std::fs::write(entry, text.replace("\"start_ticks\": ", "\"start_ticks\": 9")).unwrap();
+            path
+        }
+    }
+
+    #[test]
+    fn it_is_there_whole_and_goes_with_its_owner() {
+        let place = Place::new();
+        let file = place.file();
+        let path = file.path().to_owned();
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), 1 << 20);
+        assert_eq!(place.entries().len(), 1);
+        assert_eq!(place.journal.recover().unwrap(), [], "its owner lives");
+        drop(file);
+        assert!(!path.exists() && place.entries().is_empty());
+        place.file().remove().unwrap();
+        assert!(place.entries().is_empty());
+    }
+
+    #[test]
+    fn a_dead_owners_file_is_removed() {
+        let place = Place::new();
+        let path = place.kill(place.file());
+        let [told] = place.journal.recover().unwrap().try_into().unwrap();
+        assert_eq!(told.to_string(), format!("{} was removed, left over from run 0a1b2c3d", path.display()));
+        assert!(told.undone && !path.exists() && place.entries().is_empty());
+    }
+
+    #[test]
+    fn what_became_something_else_is_told_and_left() {
+        let place = Place::new();
+        let path = place.kill(place.file());
+        std::fs::remove_file(&path).unwrap();
+        std::fs::create_dir(&path).unwrap();
+        let [told] = place.journal.recover().unwrap().try_into().unwrap();
+        assert!(told.to_string().contains("something other than a plain file"), "{told}");
+        assert!(!told.undone && path.exists() && place.entries().is_empty());
+
+        let path = place.kill(place.file());
+        std::fs::File::options().write(true).open(&path).unwrap().set_len(2 << 20).unwrap();
+        let [told] = place.journal.recover().unwrap().try_into().unwrap();
+        assert!(!told.undone && path.exists(), "{told}");
+    }
+
+    #[test]
+    fn an_unreadable_entry_is_told_and_kept() {
+        let place = Place::new();
+        std::fs::write(place.journal.dir().join("x.json"), "{").unwrap();
+        let [told] = place.journal.recover().unwrap().try_into().unwrap();
+        assert!(told.to_string().contains("x.json cannot be read"), "{told}");
+        assert_eq!(place.entries().len(), 1);
+    }
+
+    #[test]
+    fn without_room_or_a_directory_nothing_is_made() {
+        let place = Place::new();
+        let create = |dir: &Path, size| TestFile::create(&place.journal, "0a1b2c3d", dir, Bytes(size)).unwrap_err();
+        assert!(matches!(create(place.dir.path(), u64::MAX), ChangeError::NoRoom { needed: Bytes(u64::MAX), .. }));
+        let (free, kept) = free_and_kept(place.dir.path()).unwrap();
+        // Others write to this file system too; far above the limit is enough to see that the tenth counts.
+        let size = free.0 - kept.0 / 2;
+        assert!(matches!(create(place.dir.path(), size), ChangeError::NoRoom { .. }));
+        let missing = create(&place.dir.path().join("missing"), 1);
+        assert!(matches!(missing, ChangeError::NotADirectory { .. }), "{missing}");
+        assert!(matches!(create(Path::new("/proc/version"), 1), ChangeError::NotADirectory { .. }));
+        assert!(place.entries().is_empty());
     }
 }

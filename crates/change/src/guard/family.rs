@@ -97,6 +97,12 @@ impl Family {
         below.into_iter().try_for_each(|slave| self.add(root, slave, seen))
     }
 
+    /// Whether the device asked about takes no writes.
+    pub fn is_write_protected(&self) -> bool {
+        let text = self.members.first().and_then(|itself| std::fs::read_to_string(itself.dir.join("ro")).ok());
+        text.is_some_and(|text| text.trim() == "1")
+    }
+
     /// The one of this number, if a write would touch it.
     pub fn member(&self, number: Number) -> Option<&Node> {
         self.members.iter().find(|node| node.number == number)
@@ -172,4 +178,67 @@ pub(super) fn names(dir: &Path) -> Result<Vec<String>, Unreadable> {
     }
     found.sort();
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    /// A `/sys` with sda (8:0) of sda1 (8:1) and sda2 (8:2), and md0 (9:0) on sda2.
+    fn tree() -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        let block = root.path().join("sys/devices/block");
+        let device = |path: &str, number: &str, partition: bool| {
+            let dir = block.join(path);
+            fs::create_dir_all(dir.join("holders")).unwrap();
+            fs::create_dir_all(dir.join("slaves")).unwrap();
+            fs::write(dir.join("dev"), format!("{number}\n")).unwrap();
+            if partition {
+                fs::write(dir.join("partition"), "1\n").unwrap();
+            }
+            fs::create_dir_all(root.path().join("sys/dev/block")).unwrap();
+            symlink(&dir, root.path().join("sys/dev/block").join(number)).unwrap();
+        };
+        device("sda", "8:0", false);
+        device("sda/sda1", "8:1", true);
+        device("sda/sda2", "8:2", true);
+        device("md0", "9:0", false);
+        symlink(block.join("md0"), block.join("sda/sda2/holders/md0")).unwrap();
+        symlink(block.join("sda/sda2"), block.join("md0/slaves/sda2")).unwrap();
+        root
+    }
+
+    fn of(root: &tempfile::TempDir, number: &str) -> (Vec<String>, Vec<String>) {
+        let family = Family::of(root.path(), number.parse().unwrap()).unwrap();
+        let mut members: Vec<String> = family.members.iter().map(|node| node.name.clone()).collect();
+        members.sort();
+        (members, family.holders.iter().map(|(node, holder)| format!("{holder} holds {}", node.name)).collect())
+    }
+
+    #[test]
+    fn a_disk_is_in_use_when_a_partition_is() {
+        let tree = tree();
+        assert_eq!(of(&tree, "8:0"), (vec!["sda".into(), "sda1".into(), "sda2".into()], vec!["md0 holds sda2".into()]));
+    }
+
+    #[test]
+    fn a_partition_has_nothing_to_do_with_the_others() {
+        let tree = tree();
+        assert_eq!(of(&tree, "8:1"), (vec!["sda".into(), "sda1".into()], vec![]));
+        assert_eq!(of(&tree, "8:2").1, ["md0 holds sda2"]);
+    }
+
+    #[test]
+    fn a_raid_takes_in_what_it_is_made_of_and_does_not_hold_itself() {
+        let tree = tree();
+        assert_eq!(of(&tree, "9:0"), (vec!["md0".into(), "sda".into(), "sda2".into()], vec![]));
+    }
+
+    #[test]
+    fn a_device_that_sysfs_does_not_know_is_an_error() {
+        let tree = tree();
+        assert!(Family::of(tree.path(), "8:99".parse().unwrap()).is_err());
+    }
 }

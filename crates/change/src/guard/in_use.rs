@@ -1,5 +1,5 @@
 //! Who uses any of a family of block devices: mounts in every process's view, swap, RAID and device mapper, btrfs, bcache,
-//! loop devices.
+//! loop devices, and programs that have it open for writing (a virtual machine's disk claims nothing in the kernel).
 
 use super::family::{Family, Number, Unreadable, names};
 use std::collections::BTreeSet;
@@ -21,7 +21,7 @@ pub(super) fn find(root: &Path, family: &Family) -> Result<Option<User>, Unreada
     if let Some(user) = held(family) {
         return Ok(Some(user));
     }
-    for look in [swap, mounts, btrfs, loops] {
+    for look in [swap, mounts, btrfs, loops, writers] {
         if let Some(user) = look(root, family)? {
             return Ok(Some(user));
         }
@@ -131,6 +131,37 @@ fn loops(root: &Path, family: &Family) -> Result<Option<User>, Unreadable> {
     Ok(None)
 }
 
+/// Programs that have a device of the family open for writing.
+fn writers(root: &Path, family: &Family) -> Result<Option<User>, Unreadable> {
+    let proc = root.join("proc");
+    let own = std::process::id().to_string();
+    for process in names(&proc)?.into_iter().filter(|name| name.bytes().all(|byte| byte.is_ascii_digit())) {
+        // As with mounts, other users' processes are open to root alone.
+        let Ok(descriptors) = names(&proc.join(&process).join("fd")) else { continue };
+        for descriptor in descriptors.iter().filter(|_| process != own) {
+            // The link leads to the device itself, whatever its name is in that process's view.
+            let Ok(metadata) = std::fs::metadata(proc.join(&process).join("fd").join(descriptor)) else { continue };
+            if !metadata.file_type().is_block_device() {
+                continue;
+            }
+            let Some(node) = family.member(Number::of(metadata.rdev())) else { continue };
+            let info = std::fs::read_to_string(proc.join(&process).join("fdinfo").join(descriptor));
+            if info.is_ok_and(|info| opened_for_writing(&info)) {
+                let name = std::fs::read_to_string(proc.join(&process).join("comm")).unwrap_or_default();
+                let user = format!("process {process} ({}) has /dev/{} open for writing", name.trim(), node.name);
+                return Ok(Some((user, "end that first")));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Whether `/proc/PID/fdinfo/N` tells of more than O_RDONLY, which is 0 in the last two bits of its octal flags.
+fn opened_for_writing(info: &str) -> bool {
+    let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
+    flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok()).is_some_and(|flags| flags & 0o3 != 0)
+}
+
 /// The number of the block device at a full path as seen from `view`.
 fn block_number(view: &Path, path: &Path) -> Option<Number> {
     let metadata = std::fs::metadata(view.join(path.strip_prefix("/").ok()?)).ok()?;
@@ -172,6 +203,13 @@ mod tests {
         let (user, _) = mounted(table, &family(&[("sdb", "8:16"), ("sdb1", "8:17")]), Path::new("/"), "").unwrap();
         assert_eq!(user, "/dev/sdb1 is mounted at /mnt/two words");
         assert!(mounted(table, &family(&[("sdc", "8:32")]), Path::new("/"), "").is_none());
+    }
+
+    #[test]
+    fn the_flags_of_a_descriptor() {
+        assert!(opened_for_writing("pos:\t0\nflags:\t0100002\nmnt_id:\t9\n"));
+        assert!(opened_for_writing("flags:\t0100001\n"));
+        assert!(!opened_for_writing("pos:\t2\nflags:\t0100000\n"));
     }
 
     #[test]

@@ -158,6 +158,10 @@ pub fn device_for_writing(root: &Path, device: &Path, destroy: Option<&str>) -> 
     if let Some((user, remedy)) = in_use::find(root, &family).map_err(unknown)? {
         return Err(Refused::InUse { device: path, user, remedy });
     }
+    // The kernel opens a write-protected device for writing without a word, and fails the writes.
+    if family.is_write_protected() {
+        return Err(unavailable(&path, io::Error::new(io::ErrorKind::ReadOnlyFilesystem, "it is write protected")));
+    }
     let reading = File::open(&path).map_err(|e| unavailable(&path, e))?;
     let content = signature::find(&reading).map_err(|e| unavailable(&path, e))?;
     drop(reading);
