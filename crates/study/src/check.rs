@@ -1,6 +1,6 @@
 //! What a `check` means: the figures of each tier, what holds them back, what they resemble and are good for.
 
-use crate::figures::{TierSteps, figures};
+use crate::figures::TierSteps;
 use crate::findings::{self, Findings, Scene, Subject};
 use crate::fitness::fitness;
 use crate::headline;
@@ -12,11 +12,7 @@ use machine::{Ceiling, Tier, TierKind};
 /// Explains the run of a `check`.
 pub fn explain(run: &RunView<'_>) -> CheckStudy {
     let names = tier_names(run);
-    let subjects = names.iter().map(|name| {
-        let steps = TierSteps::new(run, name);
-        let figures = figures(&steps);
-        Subject { steps, figures }
-    });
+    let subjects = names.into_iter().map(|name| Subject::new(TierSteps::new(run, name)));
     let mut scene = Scene { run, subjects: subjects.collect() };
     scene.subjects.sort_by(|a, b| slowness(&a.figures).total_cmp(&slowness(&b.figures)));
     let found = findings::all(&scene);
@@ -45,19 +41,17 @@ fn is_a_medium(tier: &Tier) -> bool {
 }
 
 fn tier_study(subject: &Subject<'_, '_>, found: &Findings) -> TierStudy {
-    let Subject { steps, figures } = subject;
+    let Subject { steps, figures, trusted } = subject;
     let ceiling = steps.tier.and_then(|tier| tier.ceiling.get());
-    let findings = found.of(steps.name);
-    let cached = findings.iter().any(|finding| finding.id == "page-cache");
     TierStudy {
         name: steps.name.to_owned(),
         place: steps.place(),
-        ceiling_share: if cached { Known::not_measured("page cache") } else { ceiling_share(figures, ceiling) },
-        ceiling_hop: ceiling.map(|ceiling| ceiling.hop.clone()),
-        resembles: if cached { Vec::new() } else { likenesses(steps, figures) },
-        good_for: fitness(steps, figures),
-        findings,
         figures: figures.clone(),
+        ceiling_share: ceiling_share(trusted, ceiling),
+        ceiling_hop: ceiling.map(|ceiling| ceiling.hop.clone()),
+        resembles: likenesses(steps, trusted),
+        findings: found.of(steps.name),
+        good_for: fitness(steps, trusted),
     }
 }
 
@@ -70,7 +64,7 @@ pub(crate) fn best_sequential(figures: &TierFigures) -> Option<f64> {
 fn ceiling_share(figures: &TierFigures, ceiling: Option<&Ceiling>) -> Known<f64> {
     match (best_sequential(figures), ceiling) {
         (Some(best), Some(ceiling)) if ceiling.practical_mbps.1 > 0.0 => Known::Is(best / ceiling.practical_mbps.1),
-        (None, Some(_)) => Known::not_measured("not measured"),
+        (None, Some(_)) => figures.seq_read_mbps.clone(),
         _ => Known::not_measured("no ceiling known"),
     }
 }

@@ -108,10 +108,11 @@ fn rate(step: &StepView<'_>, way: Way) -> Option<Measured> {
     }
     let scale = if large_blocks(&[step]) { side.bytes as f64 / side.operations() as f64 / 1e6 } else { 1.0 };
     let pieces = series::pieces(step, way);
-    // Quantised rates have coarse medians: join first.
-    let value = median(&series::rates(&series::joined(pieces.clone())))
-        .or_else(|| Some(side.operations() as f64 / step.elapsed.secs()))
-        .filter(|value| value.is_finite() && *value > 0.0)?;
+    let whole = side.operations() as f64 / step.elapsed.secs();
+    // Quantised rates have coarse medians: join first. An fsync at the end is part of the work, so no stretch without it
+    // stands for the whole.
+    let typical = median(&series::rates(&series::joined(pieces.clone()))).filter(|_| !step.job.end_fsync);
+    let value = Some(typical.unwrap_or(whole)).filter(|value| value.is_finite() && *value > 0.0)?;
     let noise = batch_means(&series::rates(&pieces)).map(|interval| MEDIAN_EFFICIENCY * interval.half_width / value);
     Some(Measured { value: value * scale, noise })
 }
@@ -249,4 +250,108 @@ fn notes(before: &[RunView<'_>], after: &[RunView<'_>]) -> Vec<String> {
         out.push(format!("The page size differs: {a}, then {b}."));
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Run, Step};
+    use basics::{Bytes, Nanos};
+
+    /// 2 s of reads around `rate` a tenth of a second, with noise of ±`spread` that repeats every seven intervals.
+    fn reads(rate: f64, spread: f64) -> Step {
+        let wave = [0.0, 0.9, -0.6, 0.3, -1.0, 0.7, -0.3];
+        let counts: Vec<u64> = (0..28).map(|i| (rate * (1.0 + spread * wave[i % 7])).round() as u64).collect();
+        Step::page_read("sda", Nanos(1_000_000)).replaced(&counts, Nanos(1_000_000))
+    }
+
+    fn run(step: Step) -> Run {
+        Run::default().steps([step])
+    }
+
+    fn rate_of(before: &[Run], after: &[Run]) -> FigureComparison {
+        let before: Vec<_> = before.iter().map(Run::view).collect();
+        let after: Vec<_> = after.iter().map(Run::view).collect();
+        compare(&before, &after).figures.remove(0)
+    }
+
+    #[test]
+    fn verdicts_know_the_noise() {
+        let rate = |before: Step, after: Step| rate_of(&[run(before)], &[run(after)]);
+        let same = rate(reads(100.0, 0.05), reads(101.0, 0.05));
+        assert_eq!(same.verdict, Verdict::Same);
+        assert!(same.text.starts_with("no difference seen (±"), "{}", same.text);
+        let better = rate(reads(100.0, 0.05), reads(180.0, 0.05));
+        assert_eq!((better.verdict, better.figure.as_str()), (Verdict::Better, "read IOPS"));
+        assert!(better.text.starts_with("1.80 times (95 %: 1.7"), "{}", better.text);
+        assert_eq!(rate(reads(100.0, 0.05), reads(60.0, 0.05)).verdict, Verdict::Worse);
+        // 10 % apart under noise of half the rate says nothing, in either direction.
+        let unclear = rate(reads(100.0, 0.6), reads(110.0, 0.6));
+        assert_eq!(unclear.verdict, Verdict::Unclear);
+        assert!(unclear.text.starts_with("unclear: anything from 0."), "{}", unclear.text);
+    }
+
+    /// A hair's breadth between two single runs is no difference, however quiet each was in itself.
+    #[test]
+    fn single_runs_are_not_trusted_below_three_per_cent() {
+        let quiet = rate_of(&[run(reads(1000.0, 0.001))], &[run(reads(1020.0, 0.001))]);
+        assert_eq!(quiet.verdict, Verdict::Same);
+        assert_eq!(quiet.text, "no difference seen (±2 %)");
+    }
+
+    /// Repeats that scatter by 10 % cannot show a difference of 5 %, though each alone was quiet; repeats that agree can.
+    #[test]
+    fn repeats_show_the_noise_between_runs() {
+        let runs = |rates: [f64; 5]| rates.map(|rate| run(reads(rate, 0.001)));
+        let scattered =
+            rate_of(&runs([900.0, 1000.0, 1100.0, 950.0, 1050.0]), &runs([950.0, 1050.0, 1150.0, 1000.0, 1100.0]));
+        assert_eq!(scattered.verdict, Verdict::Unclear);
+        let tight =
+            rate_of(&runs([1000.0, 1001.0, 999.0, 1000.0, 1002.0]), &runs([1020.0, 1021.0, 1019.0, 1020.0, 1022.0]));
+        assert_eq!(tight.verdict, Verdict::Better);
+    }
+
+    #[test]
+    fn less_latency_is_better() {
+        let slow = Step::page_read("sda", Nanos(1_000_000)).replaced(&[100; 28], Nanos(1_000_000));
+        let fast = Step::page_read("sda", Nanos(1_000_000)).replaced(&[100; 28], Nanos(500_000));
+        let (slow, fast) = (run(slow), run(fast));
+        let all = compare(&[slow.view()], &[fast.view()]);
+        let p99 = all.figures.iter().find(|figure| figure.figure == "read p99 µs").unwrap();
+        assert_eq!((p99.verdict, p99.more_is_better), (Verdict::Better, false));
+        assert!((p99.ratio - 0.5).abs() < 0.01);
+        assert_eq!(all.headline, "Of 2 figures 1 are better, 0 worse, 1 the same, 0 unclear.");
+    }
+
+    /// The same rate with a long fsync at the end is a slower write.
+    #[test]
+    fn an_fsync_at_the_end_counts() {
+        let slow = {
+            let mut step = Step::seq_write("sda", 104.8576);
+            step.elapsed = Nanos(2 * step.elapsed.0);
+            step
+        };
+        let rate = rate_of(&[run(Step::seq_write("sda", 104.8576))], &[run(slow)]);
+        assert_eq!(rate.figure, "write MB/s");
+        assert!((rate.before - 104.8576).abs() < 0.1 && (rate.ratio - 0.5).abs() < 0.01, "{rate:?}");
+    }
+
+    #[test]
+    fn what_cannot_be_compared_is_said() {
+        let mut before = Run::default().steps([Step::seq_read("sda", 100.0), Step::seq_read("sdb", 100.0)]);
+        let mut after = Run::default().steps([Step::seq_read("sda", 100.0).block(4096), Step::seq_read("sdc", 100.0)]);
+        before.machine.page_size = Known::Is(Bytes(4096));
+        after.machine.page_size = Known::Is(Bytes(16384));
+        let all = compare(&[before.view()], &[after.view()]);
+        assert!(all.figures.is_empty());
+        assert_eq!(
+            all.unmatched,
+            [
+                "sda seq-read: the jobs differ, so the figures cannot be compared",
+                "sdb seq-read: only before",
+                "sdc seq-read: only after",
+            ]
+        );
+        assert_eq!(all.notes, ["The page size differs: 4 KiB, then 16 KiB."]);
+    }
 }

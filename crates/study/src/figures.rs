@@ -119,7 +119,93 @@ pub(crate) fn figures(steps: &TierSteps<'_, '_>) -> TierFigures {
     }
 }
 
+impl TierFigures {
+    /// Puts a reason in the place of every figure that reads decided; writes that an fsync ended stay.
+    pub(crate) fn forget_reads(&mut self, why: &Why) {
+        let why = || why.clone();
+        self.seq_read_mbps = Known::Unknown(why());
+        self.swap_sim_read = Known::Unknown(why());
+        self.swap_sim_write = Known::Unknown(why());
+        self.page_read_qd1 = Known::Unknown(why());
+        self.rand_read_4k_qd1_us = Known::Unknown(why());
+        self.rand_read_4k_qd32_iops = Known::Unknown(why());
+    }
+}
+
 /// True when there is no step of its own for the page, because a page is 4 KiB.
 fn page_is_4k(steps: &TierSteps<'_, '_>) -> bool {
     !steps.all().any(|step| step.name == "page-read-qd1")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::explain;
+    use crate::testing::{Run, Step, mount, tier};
+    use basics::Nanos;
+    use machine::TierKind;
+
+    fn of(run: &Run) -> TierFigures {
+        explain(&run.view()).tiers.remove(0).figures
+    }
+
+    #[test]
+    fn every_figure_comes_from_its_step() {
+        let run = Run::default().steps([
+            Step::seq_write("sda", 52.4288),
+            Step::seq_read("sda", 104.8576),
+            Step::swap_sim("sda").reads(&[70; 20], Nanos(4_000_000)).writes(&[30; 20], Nanos(4_000_000)),
+            Step::page_read("sda", Nanos(500_000)),
+            Step::small_reads("sda", 1, Nanos(400_000)),
+            Step::small_reads("sda", 32, Nanos(3_200_000)),
+            Step::fsyncs("sda", Nanos(1_000_000)),
+        ]);
+        let figures = of(&run);
+        let near = |known: Known<f64>, value: f64| (known.get().unwrap() / value - 1.0).abs() < 0.001;
+        assert!(near(figures.seq_write_mbps, 52.4288));
+        assert!(near(figures.seq_read_mbps, 104.8576));
+        assert!(near(figures.swap_sim_read.map(|side| side.iops), 700.0));
+        assert!(near(figures.swap_sim_write.map(|side| side.mbps), 300.0 * 0.016_384));
+        assert!(near(figures.page_read_qd1.map(|page| page.percentile(50.0).unwrap().us()), 500.0));
+        assert!(near(figures.rand_read_4k_qd1_us, 400.0));
+        assert!(near(figures.rand_read_4k_qd32_iops, 10_000.0));
+        assert!(near(figures.fsync.map(|fsync| fsync.percentile(99.0).unwrap().us()), 1000.0));
+        assert!(figures.load_ns.is_unknown());
+    }
+
+    #[test]
+    fn without_a_page_of_its_own_the_4k_read_is_the_page_read() {
+        let figures = of(&Run::default().steps([Step::small_reads("sda", 1, Nanos(400_000))]));
+        assert!(!figures.page_read_qd1.is_unknown());
+        let failed = Step::page_read("sda", Nanos(500_000)).replaced(&[], Nanos(1)).failed("I/O error");
+        let figures = of(&Run::default().steps([Step::small_reads("sda", 1, Nanos(400_000)), failed]));
+        assert_eq!(figures.page_read_qd1, Known::not_measured("failed"));
+    }
+
+    #[test]
+    fn memory_has_bandwidth_and_loads() {
+        let run = Run::default().steps([
+            Step::seq_read("RAM", 9840.0).named("ram-read"),
+            Step::seq_write("RAM", 7120.0).named("ram-write"),
+            Step::small_reads("RAM", 1, Nanos(110)).named("ram-load"),
+        ]);
+        let figures = of(&run);
+        assert!((figures.seq_read_mbps.get().unwrap() / 9840.0 - 1.0).abs() < 0.01);
+        assert!((figures.seq_write_mbps.get().unwrap() / 7120.0 - 1.0).abs() < 0.01);
+        assert_eq!(figures.load_ns, Known::Is(110.0));
+    }
+
+    #[test]
+    fn a_gap_says_why_in_a_word() {
+        let mut full = Run::default().steps([Step::swap_sim("sda").failed("write: No space left on device")]);
+        assert_eq!(of(&full).swap_sim_read, Known::not_measured("no room"));
+        full.left_out = vec![LeftOut { tier: "sda".into(), step: String::new(), why: Why::NoPermission }];
+        assert_eq!(of(&full).seq_read_mbps.to_string(), "root only");
+        let bare = Run::default().tiers([tier("sdb", TierKind::Usb)]).steps([Step::seq_read("sdb", 100.0)]);
+        assert_eq!(of(&bare).seq_write_mbps.to_string(), "not mounted");
+        let mut fixed = tier("sdc", TierKind::Usb);
+        fixed.mounts = vec![machine::Mount { read_only: true, ..mount("/mnt", "iso9660", None) }];
+        let fixed = Run::default().tiers([fixed]).steps([Step::seq_read("sdc", 100.0)]);
+        assert_eq!(of(&fixed).fsync, Known::not_measured("read-only"));
+    }
 }

@@ -32,7 +32,7 @@ pub(crate) fn headline(scene: &Scene<'_, '_>) -> String {
 fn limit(scene: &Scene<'_, '_>, tier: &str) -> Option<String> {
     let subject = scene.subject(tier)?;
     let ceiling = subject.steps.tier?.ceiling.get()?;
-    let best = best_sequential(&subject.figures)?;
+    let best = best_sequential(&subject.trusted)?;
     let share = 100.0 * best / ceiling.practical_mbps.1;
     Some(if crate::findings::is_bus_limited(best, ceiling) {
         format!("its bus ({}) holds it at {} MB/s", ceiling.hop, significant(best))

@@ -73,3 +73,57 @@ impl LatencySummary {
         self.percentiles.iter().find(|(p, _)| *p == percent).map(|(_, latency)| *latency)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Step;
+    use basics::{Interval, Nanos};
+
+    #[test]
+    fn a_percentile_needs_ten_operations_beyond_it() {
+        let known = |count| {
+            let mut histogram = Latencies::new();
+            histogram.record_n(Nanos(1000), count);
+            latency(&histogram).percentiles.iter().map(|(percent, _)| *percent).collect::<Vec<_>>()
+        };
+        assert_eq!(known(0), Vec::<f64>::new());
+        assert_eq!(known(3), [50.0, 90.0, 95.0, 99.0]);
+        assert_eq!(known(9_999), [50.0, 90.0, 95.0, 99.0]);
+        assert_eq!(known(10_000), [50.0, 90.0, 95.0, 99.0, 99.9]);
+        assert_eq!(known(10_000_000).len(), 8);
+    }
+
+    #[test]
+    fn rates_are_over_the_measured_time() {
+        let mut step = Step::page_read("sda", Nanos(1_000_000)).replaced(&[100; 20], Nanos(1_000_000));
+        step.cpu = (Nanos(4_000_000), Nanos(20_000_000));
+        let summary = summarise(&step.view());
+        let read = summary.read.unwrap();
+        assert_eq!((read.ops, read.iops), (2000, 1000.0));
+        assert!((read.mbps - 16.384).abs() < 1e-9);
+        assert_eq!(read.ci95_percent, Known::Is(0.0));
+        assert_eq!(read.variation, Known::Is(0.0));
+        assert_eq!(summary.cpu_us_per_op, Some((2.0, 10.0)));
+        assert!(summary.write.is_none());
+    }
+
+    /// A stump of an interval at the end, in which little could be done, is no drop of the rate; a gap in the middle, in
+    /// which nothing was reported, is one.
+    #[test]
+    fn a_stump_is_no_drop_and_a_gap_is() {
+        let mut step = Step::page_read("sda", Nanos(1_000_000)).replaced(&[100; 20], Nanos(1_000_000));
+        let end = step.elapsed;
+        step.intervals.push(Interval { start: end, end: end + Nanos(10_000_000), ..Interval::default() });
+        let variation = |step: &Step| summarise(&step.view()).read.unwrap().variation;
+        assert_eq!(variation(&step), Known::Is(0.0));
+        step.intervals.drain(5..10);
+        assert!(*variation(&step).get().unwrap() > 0.4);
+    }
+
+    #[test]
+    fn too_few_intervals_give_no_interval() {
+        let step = Step::page_read("sda", Nanos(1_000_000)).replaced(&[100; 9], Nanos(1_000_000));
+        assert_eq!(summarise(&step.view()).read.unwrap().ci95_percent, Known::not_measured("too short"));
+    }
+}

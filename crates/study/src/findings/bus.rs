@@ -18,13 +18,10 @@ pub(super) fn find(scene: &Scene<'_, '_>) -> Vec<Draft> {
 }
 
 fn of(subject: &Subject<'_, '_>) -> Option<Draft> {
-    let best = best_sequential(&subject.figures)?;
+    let best = best_sequential(&subject.trusted)?;
     let ceiling = subject.steps.tier?.ceiling.get()?;
-    if super::layer::beyond_the_bus(best, ceiling) {
-        return None;
-    }
     let (low, high) = ceiling.practical_mbps;
-    let way = if subject.figures.seq_read_mbps.get() == Some(&best) { "seq-read" } else { "seq-write" };
+    let way = if subject.trusted.seq_read_mbps.get() == Some(&best) { "seq-read" } else { "seq-write" };
     let evidence = subject.steps.measured(way).map(|step| at(step, mbps(best))).into_iter().chain([format!(
         "ceiling of {}: {} to {} MB/s",
         ceiling.hop,
@@ -40,13 +37,20 @@ fn of(subject: &Subject<'_, '_>) -> Option<Draft> {
             mbps(high),
             ceiling.hop
         );
-        Draft::from(finding("bus-limited", 35, Some(subject.name()), text, evidence.collect()))
+        let found = finding("bus-limited", 35, Some(subject.name()), text, evidence.collect());
+        let detail = format!("{} of {}, {}", basics::units::significant(best), mbps(high), ceiling.hop);
+        Draft { finding: found, jointly: Some(Jointly { detail, sentence: buses }) }
     } else {
         let share = format!("{:.0} % of {}", 100.0 * best / high, mbps(high));
         let text = format!("{} is limited by itself, not by {} ({share}).", subject.name(), ceiling.hop);
         let found: Finding = finding("device-limited", 30, Some(subject.name()), text, evidence.collect());
         Draft { finding: found, jointly: Some(Jointly { detail: share, sentence: themselves }) }
     })
+}
+
+fn buses(tiers: &[(String, String)]) -> String {
+    let each: Vec<String> = tiers.iter().map(|(tier, share)| format!("{tier} ({share})")).collect();
+    format!("{} are held by their bus.", list(&each))
 }
 
 fn themselves(tiers: &[(String, String)]) -> String {

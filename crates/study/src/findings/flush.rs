@@ -1,6 +1,6 @@
 //! What a write costs that must be durable, and whether anything reached the disk when it was said to be.
 
-use super::{Draft, Scene, Subject, at, finding};
+use super::{Draft, Jointly, Scene, Subject, at, finding, list};
 use crate::layer::{disk_of, ends};
 use basics::{Known, Nanos};
 
@@ -34,7 +34,16 @@ fn slow(subject: &Subject<'_, '_>) -> Option<Draft> {
     found.advice = Some(
         "keep databases and append-only files on a tier with a faster fsync, or let them sync once a second".to_owned(),
     );
-    Some(found.into())
+    let jointly = Some(Jointly { detail: format!("{p50}, {p99} at p99"), sentence: together });
+    Some(Draft { finding: found, jointly })
+}
+
+fn together(tiers: &[(String, String)]) -> String {
+    let each: Vec<String> = tiers.iter().map(|(tier, cost)| format!("{cost} on {tier}")).collect();
+    format!(
+        "A write that must be durable costs {}: databases and Redis with `appendfsync always` wait for it.",
+        list(&each)
+    )
 }
 
 /// Durable too fast: a write cache that was never told to flush, or a platter that cannot have come round.

@@ -1,6 +1,7 @@
 //! Figures that are not the disk's: the page cache answered, or a file system compressed.
 
 use super::{Draft, Scene, Subject, at, finding, mbps};
+use crate::figures::TierSteps;
 use crate::layer::{Layer, measured};
 use crate::model::StepView;
 use basics::job::Entropy;
@@ -12,7 +13,7 @@ const BEYOND: f64 = 1.1;
 const FASTER: f64 = 1.5;
 
 /// True when a rate is higher than anything that the line code leaves.
-pub(super) fn beyond_the_bus(rate: f64, ceiling: &Ceiling) -> bool {
+fn beyond_the_bus(rate: f64, ceiling: &Ceiling) -> bool {
     rate > BEYOND * ceiling.encoded_mbps
 }
 
@@ -21,36 +22,45 @@ pub(super) fn find(scene: &Scene<'_, '_>) -> Vec<Draft> {
 }
 
 fn on_a_disk(subject: &&Subject<'_, '_>) -> bool {
-    !subject.steps.tier.is_some_and(|tier| matches!(tier.kind, TierKind::Ram | TierKind::Zram))
+    !subject.steps.tier.is_some_and(|tier| in_memory(tier.kind))
+}
+
+fn in_memory(kind: TierKind) -> bool {
+    matches!(kind, TierKind::Ram | TierKind::Zram)
+}
+
+/// Reads of a tier that the page cache answered: what proves it, and the rate in 10^6 B/s.
+pub(super) fn cached(steps: &TierSteps<'_, '_>) -> Vec<(String, f64)> {
+    if steps.tier.is_some_and(|tier| in_memory(tier.kind)) {
+        return Vec::new();
+    }
+    let ceiling = steps.tier.and_then(|tier| tier.ceiling.get());
+    let reads = steps.all().filter(|step| !step.read.latency.is_empty());
+    reads
+        .filter_map(|step| {
+            let rate = basics::Bytes(step.read.bytes).mbps(step.elapsed);
+            let proof = match (measured(step, steps.tier), ceiling) {
+                (Layer::PageCache(proof), _) => proof,
+                (_, Some(ceiling)) if beyond_the_bus(rate, ceiling) => {
+                    let most = mbps(ceiling.encoded_mbps);
+                    at(step, format_args!("{}, {} carries {most} at most", mbps(rate), ceiling.hop))
+                }
+                _ => return None,
+            };
+            Some((proof, rate))
+        })
+        .collect()
 }
 
 fn page_cache(subject: &Subject<'_, '_>) -> Option<Draft> {
-    let tier = subject.steps.tier;
-    let mut evidence = Vec::new();
-    let mut fastest: Option<f64> = None;
-    for step in subject.steps.all().filter(|step| !step.read.latency.is_empty()) {
-        let rate = basics::Bytes(step.read.bytes).mbps(step.elapsed);
-        let proof = match measured(step, tier) {
-            Layer::PageCache(proof) => Some(proof),
-            _ => tier.and_then(|tier| tier.ceiling.get()).filter(|ceiling| beyond_the_bus(rate, ceiling)).map(
-                |ceiling| {
-                    at(
-                        step,
-                        format_args!("{}, {} carries {} at most", mbps(rate), ceiling.hop, mbps(ceiling.encoded_mbps)),
-                    )
-                },
-            ),
-        };
-        if let Some(proof) = proof {
-            evidence.push(proof);
-            fastest = Some(fastest.map_or(rate, |fastest| fastest.max(rate)));
-        }
-    }
+    let cached = cached(&subject.steps);
+    let fastest = cached.iter().map(|(_, rate)| *rate).reduce(f64::max)?;
     let text = format!(
         "What was read on {} ({}) is the page cache, not the disk: the disk's own rate is not known.",
         subject.name(),
-        mbps(fastest?)
+        mbps(fastest)
     );
+    let evidence = cached.into_iter().map(|(proof, _)| proof).collect();
     let mut found = finding("page-cache", 95, Some(subject.name()), text, evidence);
     found.advice =
         Some("measure on a file system that takes O_DIRECT, or with a file larger than the RAM, or as root".to_owned());
@@ -117,6 +127,9 @@ mod tests {
         let cache = found(&run, "page-cache");
         assert!(cache[0].text.contains("(2,100 MB/s) is the page cache, not the disk"), "{}", cache[0].text);
         assert!(found(&run, "bus-limited").is_empty());
+        let study = crate::explain(&run.view()).tiers.remove(0);
+        assert_eq!(study.ceiling_share, basics::Known::not_measured("page cache"));
+        assert!(study.good_for.iter().all(|fitness| fitness.verdict == "unknown"), "a cache is good for nothing");
         let honest = Run::default().tiers([usb2()]).steps([Step::seq_read("sda", 38.0)]);
         assert!(found(&honest, "page-cache").is_empty());
     }

@@ -44,7 +44,7 @@ fn weigh(scene: &Scene<'_, '_>, tier: &Tier, warning: &Warning) -> Finding {
         return found;
     }
     let Some(subject) = scene.subject(&tier.name) else { return found };
-    let (Some(best), Some(ceiling)) = (best_sequential(&subject.figures), tier.ceiling.get()) else { return found };
+    let (Some(best), Some(ceiling)) = (best_sequential(&subject.trusted), tier.ceiling.get()) else { return found };
     let step = subject.steps.measured("seq-read").or_else(|| subject.steps.measured("seq-write"));
     found.evidence.extend(step.map(|step| at(step, mbps(best))));
     if is_bus_limited(best, ceiling) {

@@ -22,8 +22,9 @@ pub(crate) mod swap;
 
 pub(crate) use bus::is_bus_limited;
 
-use crate::figures::TierSteps;
+use crate::figures::{TierSteps, figures};
 use crate::model::{Finding, RunView, StepView, TierFigures};
+use basics::Why;
 use basics::units::significant;
 use machine::Machine;
 
@@ -33,10 +34,21 @@ const REMARK: u8 = 30;
 /// A tier with what was measured on it.
 pub(crate) struct Subject<'r, 'a> {
     pub steps: TierSteps<'r, 'a>,
+    /// As measured.
     pub figures: TierFigures,
+    /// The same without what the page cache answered: only these may be judged.
+    pub trusted: TierFigures,
 }
 
-impl Subject<'_, '_> {
+impl<'r, 'a> Subject<'r, 'a> {
+    pub fn new(steps: TierSteps<'r, 'a>) -> Self {
+        let figures = figures(&steps);
+        let mut trusted = figures.clone();
+        if !layer::cached(&steps).is_empty() {
+            trusted.forget_reads(&Why::NotMeasured("page cache".to_owned()));
+        }
+        Subject { steps, figures, trusted }
+    }
     pub fn name(&self) -> &str {
         self.steps.name
     }
@@ -81,6 +93,15 @@ impl From<Finding> for Draft {
 /// A finding about a tier, without advice.
 fn finding(id: &str, weight: u8, tier: Option<&str>, text: String, evidence: Vec<String>) -> Finding {
     Finding { id: id.to_owned(), weight, tier: tier.map(str::to_owned), text, advice: None, gain: None, evidence }
+}
+
+/// The same sentence from another tier: it is about more than one then, and has that evidence too.
+fn also(finding: &mut Finding, other: &Finding) {
+    if finding.tier != other.tier {
+        finding.tier = None;
+    }
+    let new = other.evidence.iter().filter(|line| !finding.evidence.contains(line)).cloned().collect::<Vec<_>>();
+    finding.evidence.extend(new);
 }
 
 /// A pointer to a step's figure.
@@ -140,8 +161,10 @@ impl Findings {
         let mut said: Vec<&str> = Vec::new();
         for draft in self.drafts.iter().filter(|draft| draft.finding.weight >= REMARK) {
             let Some(joint) = &draft.jointly else {
-                if !out.contains(&draft.finding) {
-                    out.push(draft.finding.clone());
+                let same = |other: &&mut Finding| other.id == draft.finding.id && other.text == draft.finding.text;
+                match out.iter_mut().find(same) {
+                    Some(other) => also(other, &draft.finding),
+                    None => out.push(draft.finding.clone()),
                 }
                 continue;
             };
@@ -179,11 +202,33 @@ impl Findings {
 mod tests {
     use crate::explain;
     use crate::model::Finding;
-    use crate::testing::Run;
+    use crate::testing::{Run, Step, tier};
+    use basics::Nanos;
+    use machine::TierKind;
 
     /// The machine's findings of this name.
     pub(super) fn found(run: &Run, id: &str) -> Vec<Finding> {
         explain(&run.view()).findings.into_iter().filter(|finding| finding.id == id).collect()
+    }
+
+    #[test]
+    fn the_most_important_comes_first_and_nothing_twice() {
+        let warning = |evidence: &str| machine::Warning {
+            id: "usb-shared-port".into(),
+            text: "sda and sdb share one port".into(),
+            evidence: evidence.into(),
+        };
+        let disk = |name: &str| machine::Tier { warnings: vec![warning(name)], ..tier(name, TierKind::Usb) };
+        let run = Run::default()
+            .tiers([disk("sda"), disk("sdb")])
+            .steps([Step::fsyncs("sda", Nanos(33_000_000)), Step::fsyncs("sdb", Nanos(44_000_000))]);
+        let findings = explain(&run.view()).findings;
+        assert!(findings.is_sorted_by(|a, b| a.weight >= b.weight), "{findings:#?}");
+        let shared: Vec<&Finding> = findings.iter().filter(|finding| finding.id == "usb-shared-port").collect();
+        assert_eq!((shared.len(), &shared[0].tier), (1, &None));
+        assert_eq!(shared[0].evidence, ["sda", "sdb"]);
+        let fsync: Vec<&Finding> = findings.iter().filter(|finding| finding.id == "slow-fsync").collect();
+        assert_eq!(fsync.len(), 1);
     }
 
     /// The findings of this name on any tier.

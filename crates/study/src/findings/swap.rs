@@ -24,6 +24,9 @@ pub(crate) struct Fault {
 
 /// The cost of a fault on a tier, when it was measured. RAM has none.
 pub(crate) fn fault(scene: &Scene<'_, '_>, subject: &Subject<'_, '_>) -> Option<Fault> {
+    if subject.trusted.page_read_qd1.is_unknown() {
+        return None;
+    }
     let small_pages = scene.machine().page_size.get().is_some_and(|page| page.0 <= 4096);
     let (first, second) =
         if small_pages { ("rand-read-4k-qd1", "page-read-qd1") } else { ("page-read-qd1", "rand-read-4k-qd1") };
