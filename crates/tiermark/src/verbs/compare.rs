@@ -14,8 +14,6 @@ pub fn compare(context: &Context, runs: &[String]) -> Result<ExitCode> {
     let mut documents = Vec::new();
     let mut texts = Vec::new();
     for after in others {
-        let views = |records: &'_ [Record]| records.iter().map(report::view).collect::<Vec<_>>();
-        let heads = |records: &'_ [Record]| records.iter().map(|record| &record.run).collect::<Vec<_>>();
         let comparison = study::compare(&views(before), &views(after));
         documents.push(report::json::compare(&heads(before), &heads(after), &comparison));
         texts.push(report::terminal::compare(&heads(before), &heads(after), &comparison, &context.style));
@@ -29,6 +27,14 @@ pub fn compare(context: &Context, runs: &[String]) -> Result<ExitCode> {
         (false, _) => out::print(&texts.join("\n"))?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn views(records: &[Record]) -> Vec<study::RunView<'_>> {
+    records.iter().map(report::view).collect()
+}
+
+fn heads(records: &[Record]) -> Vec<&record::Run> {
+    records.iter().map(|record| &record.run).collect()
 }
 
 fn load(store: &Store, list: &str) -> Result<Vec<Record>> {
