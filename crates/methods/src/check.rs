@@ -56,8 +56,8 @@ impl Effort {
 
 /// Time that a step of RAM takes at most: memory settles in a fraction of a second.
 const RAM_STEP: Nanos = Nanos::from_millis(700);
-/// Fewest measured time of a step, for thirty intervals of a tenth of it at the quick effort.
-const LEAST_STEP: Nanos = Nanos::from_millis(300);
+/// Least time of a step, however many tiers there are: fifteen intervals of 10 ms.
+const LEAST_STEP: Nanos = Nanos::from_millis(150);
 /// Memory walked over: well beyond the last-level cache of a small machine.
 const RAM_WALK: Bytes = Bytes(256 * MIB);
 /// The page of the published swap simulation and of a Raspberry Pi 5, so that its table can stand beside.

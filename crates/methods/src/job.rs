@@ -110,6 +110,8 @@ fn job(settings: &Settings) -> Result<Job, MethodError> {
         "randrw" => (Direction::Mixed { read_percent: mix }, true),
         _ => return Err(bad("rw", rw, "say read, write, randread, randwrite, rw or randrw")),
     };
+    // Read in any case, so that a wrong word is told even where it would not matter.
+    let scattered = order(settings)?;
     let engine = match settings.text("engine").unwrap_or("auto") {
         "auto" => Engine::Auto,
         "psync" | "sync" | "pvsync" | "pvsync2" => Engine::Psync,
@@ -127,7 +129,7 @@ fn job(settings: &Settings) -> Result<Job, MethodError> {
     };
     Ok(Job {
         direction,
-        order: if random { order(settings)? } else { Order::Sequential },
+        order: if random { scattered } else { Order::Sequential },
         block: block(settings)?,
         depth: settings.get("depth")?.unwrap_or(default.depth),
         threads: settings.get("threads")?.unwrap_or(default.threads),
@@ -189,14 +191,16 @@ fn sync(settings: &Settings) -> Result<Sync, MethodError> {
 }
 
 fn pacing(settings: &Settings) -> Result<Pacing, MethodError> {
-    let Some(iops) = settings.get("rate")? else {
-        return Ok(Pacing::Closed);
+    let poisson = match settings.text("rate_process").unwrap_or("linear") {
+        "linear" => false,
+        "poisson" => true,
+        other => return Err(bad("rate_process", other, "say linear or poisson")),
     };
-    match settings.text("rate_process").unwrap_or("linear") {
-        "linear" => Ok(Pacing::Fixed { iops }),
-        "poisson" => Ok(Pacing::Poisson { iops }),
-        other => Err(bad("rate_process", other, "say linear or poisson")),
-    }
+    Ok(match settings.get("rate")? {
+        None => Pacing::Closed,
+        Some(iops) if poisson => Pacing::Poisson { iops },
+        Some(iops) => Pacing::Fixed { iops },
+    })
 }
 
 fn stop(settings: &Settings) -> Result<Stop, MethodError> {

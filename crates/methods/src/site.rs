@@ -3,7 +3,6 @@
 
 use crate::MethodError;
 use basics::plan::Target;
-use basics::units::MIB;
 use basics::{Bytes, Known, Nanos};
 use machine::{Machine, Root};
 use std::os::unix::fs::FileTypeExt;
@@ -95,7 +94,7 @@ impl Site {
         let mounts = tier.as_deref().and_then(|name| machine.tier(name)).map_or(&[][..], |tier| &tier.mounts);
         let mount = mounts.iter().filter(|mount| path.starts_with(&mount.at)).max_by_key(|m| m.at.as_os_str().len());
         let compresses = mount.is_some_and(|m| m.compression.is_some() || matches!(m.fs.as_str(), "zfs" | "bcachefs"));
-        Site { room: Known::or_not_reported(room(&path)), at: Where::Directory(path), tier, compresses }
+        Site { room: Known::or_not_reported(change::room(&path).ok()), at: Where::Directory(path), tier, compresses }
     }
 
     /// The target for a method that wants a test file of `size`, should this be a directory.
@@ -108,13 +107,6 @@ impl Site {
             Where::Device { path, destroy } => Target::Device { path: path.clone(), destroy: destroy.clone() },
         }
     }
-}
-
-/// What of a file system's free room a test file may take: all but a tenth of its size, and never the last 32 MiB.
-fn room(dir: &Path) -> Option<Bytes> {
-    let stat = rustix::fs::statvfs(dir).ok()?;
-    let keep = (stat.f_blocks * stat.f_frsize / 10).max(32 * MIB);
-    Some(Bytes((stat.f_bavail * stat.f_frsize).saturating_sub(keep)))
 }
 
 /// Reads what follows `null`: nothing, or `:service=20us,stall=200ms/1s` (200 ms in every second).

@@ -69,6 +69,7 @@ impl RunError {
     /// The kind, for the exit status.
     pub fn kind(&self) -> Kind {
         match self {
+            RunError::Refused(refused) if refused.is_unavailable() => Kind::Missing,
             RunError::Refused(_) => Kind::Refused,
             RunError::Engine(engine::EngineError::Job(_) | engine::EngineError::Geometry(_)) => Kind::Usage,
             RunError::Engine(engine::EngineError::Unavailable { .. })

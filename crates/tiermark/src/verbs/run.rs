@@ -36,12 +36,7 @@ pub fn run(context: &Context, args: &RunArgs) -> Result<ExitCode> {
 }
 
 /// Runs a plan with signals caught, progress shown and errors told.
-pub fn execute(
-    context: &Context,
-    machine: machine::Machine,
-    plan: basics::Plan,
-    progress: When,
-) -> Result<Finished> {
+pub fn execute(context: &Context, machine: machine::Machine, plan: basics::Plan, progress: When) -> Result<Finished> {
     let (mut store, journal) = context.open()?;
     let interrupted = context::interrupted()?;
     let mut bar = Bar::new(progress);
