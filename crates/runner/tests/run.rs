@@ -1,0 +1,187 @@
+//! Plans run for real in a temporary folder: what is kept, what is removed, what is refused, what an interruption leaves.
+#![forbid(unsafe_code)]
+
+use basics::job::{Block, Direction, Entropy, Order, Stop};
+use basics::plan::{Step, Target};
+use basics::units::MIB;
+use basics::{Bytes, Interval, Job, Nanos, Plan};
+use change::Journal;
+use machine::Machine;
+use record::{Record, State, Store};
+use runner::{Finished, Kind, Progress, RunError, Runner, Silent};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tempfile::TempDir;
+
+/// A store and a journal of their own, and a folder to measure in.
+struct House {
+    dir: TempDir,
+    store: Store,
+    journal: Journal,
+    interrupted: AtomicBool,
+}
+
+impl House {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(&dir.path().join("data/tiermark.db")).unwrap();
+        let journal = Journal::open(&dir.path().join("data/journal")).unwrap();
+        std::fs::create_dir(dir.path().join("there")).unwrap();
+        House { dir, store, journal, interrupted: AtomicBool::new(false) }
+    }
+    fn there(&self) -> std::path::PathBuf {
+        self.dir.path().join("there")
+    }
+    fn run(&mut self, plan: Plan, progress: &mut dyn Progress) -> Result<Finished, RunError> {
+        let House { store, journal, interrupted, .. } = self;
+        Runner { store, journal, interrupted, progress }.run(plan, Machine::default(), "a test")
+    }
+    fn record(&self, finished: &Finished) -> Record {
+        self.store.load(&finished.id).unwrap()
+    }
+}
+
+fn names(dir: &Path) -> Vec<String> {
+    std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+fn test_file(dir: &Path, first_step_fills: bool) -> Target {
+    Target::TestFile { dir: dir.into(), size: Bytes(4 * MIB), entropy: Entropy::Incompressible, first_step_fills }
+}
+
+fn step(name: &str, target: usize, job: Job) -> Step {
+    Step { name: name.into(), tier: None, target, job, may_fail: false }
+}
+
+fn plan(targets: Vec<Target>, steps: Vec<Step>) -> Plan {
+    Plan {
+        method: "test".into(),
+        parameters: BTreeMap::new(),
+        as_published: false,
+        seed: 1,
+        targets,
+        steps,
+        left_out: vec![],
+    }
+}
+
+/// Each block of the region once.
+fn once(direction: Direction, order: Order) -> Job {
+    let stop = Stop { bytes: Some(Bytes(4 * MIB)), ..Stop::default() };
+    Job { direction, order, block: Block::Fixed(Bytes(65536)), direct: false, stop, ..Job::default() }
+}
+
+#[test]
+fn a_test_file_is_whole_before_it_is_read_and_gone_afterwards() {
+    let mut house = House::new();
+    let plan = plan(vec![test_file(&house.there(), false)], vec![step("r", 0, once(Direction::Read, Order::Permuted))]);
+    let finished = house.run(plan, &mut Silent).unwrap();
+    let record = house.record(&finished);
+    assert_eq!((&finished.state, finished.errors.len()), (&State::Done, 0));
+    assert_eq!(record.steps[0].read.bytes, 4 * MIB);
+    assert_eq!(record.steps[0].read.operations(), 64);
+    assert_eq!(record.steps[0].write.bytes, 0, "filling is not measured");
+    let series: u64 = record.intervals.iter().map(|(_, interval)| interval.read.operations()).sum();
+    assert_eq!(series, 64, "the series holds every operation");
+    assert!(names(&house.there()).is_empty());
+    assert!(record.run.harness_ns_per_op.is_some());
+}
+
+#[test]
+fn later_steps_stay_on_what_the_first_one_wrote() {
+    let mut house = House::new();
+    let half = Job {
+        stop: Stop { bytes: Some(Bytes(2 * MIB)), ..Stop::default() },
+        ..once(Direction::Write, Order::Sequential)
+    };
+    let read =
+        Job { stop: Stop { operations: Some(500), ..Stop::default() }, ..once(Direction::Read, Order::Permuted) };
+    let plan = plan(vec![test_file(&house.there(), true)], vec![step("w", 0, half), step("r", 0, read)]);
+    let finished = house.run(plan, &mut Silent).unwrap();
+    assert_eq!(finished.state, State::Done, "{:?}", finished.errors);
+    let farthest = house.record(&finished).intervals.iter().map(|(_, interval)| interval.position).max().unwrap();
+    assert!(farthest < 2 * MIB, "read at {farthest}, beyond what was written");
+}
+
+#[test]
+fn an_existing_file_is_never_written() {
+    let mut house = House::new();
+    let path = house.there().join("precious");
+    std::fs::write(&path, [7; 8192]).unwrap();
+    let target = Target::File { path: path.clone() };
+    let write = step("w", 0, once(Direction::Write, Order::Sequential));
+    let error = house.run(plan(vec![target], vec![write]), &mut Silent).unwrap_err();
+    assert_eq!(error.kind(), Kind::Refused);
+    assert_eq!(std::fs::read(&path).unwrap(), [7; 8192]);
+    assert!(house.store.runs().unwrap().is_empty(), "a refused run has not begun");
+}
+
+#[test]
+fn a_step_that_may_fail_leaves_the_others_alone() {
+    let mut house = House::new();
+    let missing = test_file(&house.there().join("nowhere"), false);
+    let mut first = step("a", 0, once(Direction::Read, Order::Sequential));
+    first.may_fail = true;
+    let second = step("b", 1, once(Direction::Read, Order::Sequential));
+    let plan = plan(vec![missing, test_file(&house.there(), false)], vec![first, second]);
+    let finished = house.run(plan, &mut Silent).unwrap();
+    assert_eq!(finished.state, State::Done);
+    assert_eq!(finished.errors[0].kind(), Kind::Missing, "{:?}", finished.errors);
+    let record = house.record(&finished);
+    assert!(matches!(record.steps[0].state, State::Failed(_)));
+    assert_eq!(record.steps[1].state, State::Done);
+}
+
+#[test]
+fn an_interruption_keeps_what_was_measured_and_removes_the_file() {
+    /// Sets the flag once a few intervals have been seen.
+    struct Impatient<'a>(&'a AtomicBool, u32);
+    impl Progress for Impatient<'_> {
+        fn measuring(&mut self, _: usize, _: &Step, _: Nanos, _: &Interval) {
+            self.1 += 1;
+            self.0.store(self.1 >= 3, Ordering::Relaxed);
+        }
+    }
+    let mut house = House::new();
+    let endless = Job {
+        stop: Stop { time: Some(Nanos::from_secs(60.0)), ..Stop::default() },
+        interval: Nanos::from_millis(20),
+        ..once(Direction::Read, Order::Permuted)
+    };
+    let steps = vec![step("r", 0, endless.clone()), step("never", 0, endless)];
+    let plan = plan(vec![test_file(&house.there(), false)], steps);
+    let House { store, journal, interrupted, .. } = &mut house;
+    let mut impatient = Impatient(interrupted, 0);
+    let mut runner = Runner { store, journal, interrupted, progress: &mut impatient };
+    let finished = runner.run(plan, Machine::default(), "a test").unwrap();
+    assert_eq!(finished.state, State::Interrupted);
+    let record = house.record(&finished);
+    assert_eq!((record.steps.len(), &record.run.state), (1, &State::Interrupted));
+    assert!(record.steps[0].read.operations() > 0);
+    assert!(names(&house.there()).is_empty());
+}
+
+#[test]
+fn a_file_that_shrinks_under_the_reader_is_one_sentence() {
+    let mut house = House::new();
+    let path = house.there().join("file");
+    std::fs::write(&path, vec![1; 4 << 20]).unwrap();
+    /// Cuts the file short after the first interval.
+    struct Cutter(std::path::PathBuf);
+    impl Progress for Cutter {
+        fn measuring(&mut self, _: usize, _: &Step, _: Nanos, _: &Interval) {
+            std::fs::File::options().write(true).open(&self.0).unwrap().set_len(0).unwrap();
+        }
+    }
+    let job = Job {
+        stop: Stop { time: Some(Nanos::from_secs(30.0)), ..Stop::default() },
+        interval: Nanos::from_millis(20),
+        ..once(Direction::Read, Order::Permuted)
+    };
+    let plan = plan(vec![Target::File { path: path.clone() }], vec![step("r", 0, job)]);
+    let finished = house.run(plan, &mut Cutter(path)).unwrap();
+    let State::Failed(sentence) = &finished.state else { panic!("{finished:?}") };
+    assert!(sentence.starts_with("reading at ") && sentence.contains("kept"), "{sentence}");
+    assert!(house.record(&finished).steps[0].read.operations() > 0);
+}
