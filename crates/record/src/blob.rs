@@ -24,7 +24,7 @@ impl RawSide {
     pub fn side(&self) -> Result<Side, CorruptHistogram> {
         Ok(Side {
             bytes: self.bytes,
-            latency: self.latency.as_deref().map_or_else(|| Ok(Latencies::new()), Latencies::from_bytes)?,
+            latency: self.latency.as_deref().map_or_else(|| Ok(Latencies::lazy()), Latencies::from_bytes)?,
             service: self.service.as_deref().map(Latencies::from_bytes).transpose()?,
         })
     }

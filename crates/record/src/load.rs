@@ -10,8 +10,7 @@ use observe::Sample;
 use rusqlite::Row;
 
 impl Store {
-    /// A run with its steps and series. Memory grows with the length of the series, by about 0.5 MB an interval of a
-    /// busy step, because each interval is a whole histogram.
+    /// A run with its steps and series. Memory grows with the length of the series, by some 10 KB for each busy interval.
     ///
     /// # Errors
     /// [`RecordError::NoSuchRun`]; those of the database.
