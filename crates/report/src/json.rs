@@ -1,13 +1,14 @@
 //! The documents that `--json` prints, for other programs: units in the names, a key absent when its value is unknown,
 //! `schema` with its version. docs/json.md describes every key; a key never changes its meaning within a version.
 
-use crate::view::summaries;
+use crate::view::{comparisons, summaries};
 use crate::words;
 use basics::job::{Block, Entropy, Order, Pacing, Sync};
 use basics::{Job, Known, Nanos};
 use machine::{Ceiling, Hop, Machine, TierKind};
-use record::{Origin, Record, Run, RunHead, State, StepRecord};
+use record::{Origin, Record, RunHead, State, StepRecord};
 use serde_json::{Map, Value, json};
+use std::path::Path;
 use study::{CheckStudy, Comparison, Finding, Fitness, LatencySummary, SideSummary, StepSummary, TierStudy};
 
 /// An object whose unknown values are left out.
@@ -272,14 +273,14 @@ fn latency(latency: &LatencySummary) -> Value {
 }
 
 /// `check --json`: the figures and what they mean. `report` is where the HTML report lies, if one was written.
-pub fn check(record: &Record, study: &CheckStudy, report: Option<&str>) -> Value {
+pub fn check(record: &Record, study: &CheckStudy, report: Option<&Path>) -> Value {
     let run = &record.run;
     Object::default()
         .with("schema", "tiermark.check/1")
         .with("run", run.id.as_str())
         .with("state", words::state(&run.state))
         .maybe("why", failure(&run.state))
-        .maybe("report", report)
+        .maybe("report", report.map(|path| path.display().to_string()))
         .maybe("elapsed_s", words::lasted(run).map(|lasted| number(lasted.secs())))
         .with("headline", study.headline.as_str())
         .with("tiers", study.tiers.iter().map(|tier| tier_study(record, tier)).collect::<Vec<_>>())
@@ -345,9 +346,18 @@ fn fitness(fitness: &Fitness) -> Value {
     json!({"purpose": fitness.purpose, "verdict": fitness.verdict, "why": fitness.why})
 }
 
-/// `compare --json`: figure by figure, with the verdict that the noise allows.
-pub fn compare(before: &[&Run], after: &[&Run], comparison: &Comparison) -> Value {
-    let ids = |runs: &[&Run]| runs.iter().map(|run| run.id.clone()).collect::<Vec<_>>();
+/// `compare --json`: each later run against the first, figure by figure, with the verdict that the noise allows.
+pub fn compare(records: &[&Record]) -> Value {
+    let comparisons: Vec<Value> =
+        comparisons(records).map(|(after, comparison)| one_comparison(after, &comparison)).collect();
+    Object::default()
+        .with("schema", "tiermark.compare/1")
+        .maybe("before", records.first().map(|record| record.run.id.as_str()))
+        .with("comparisons", comparisons)
+        .build()
+}
+
+fn one_comparison(after: &Record, comparison: &Comparison) -> Value {
     let figures: Vec<Value> = comparison
         .figures
         .iter()
@@ -367,9 +377,7 @@ pub fn compare(before: &[&Run], after: &[&Run], comparison: &Comparison) -> Valu
         })
         .collect();
     Object::default()
-        .with("schema", "tiermark.compare/1")
-        .with("before", ids(before))
-        .with("after", ids(after))
+        .with("after", after.run.id.as_str())
         .with("headline", comparison.headline.as_str())
         .with("figures", figures)
         .with("unmatched", comparison.unmatched.clone())

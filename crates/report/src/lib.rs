@@ -4,6 +4,7 @@
 //! A further format is a further module beside these three, with the same input.
 #![forbid(unsafe_code)]
 
+pub mod html;
 pub mod json;
 pub mod terminal;
 mod view;
@@ -11,3 +12,4 @@ mod words;
 
 pub use terminal::Style;
 pub use view::view;
+pub use words::file_name;

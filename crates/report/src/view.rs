@@ -2,7 +2,7 @@
 //! record is kept, so its view borrows the parts that mean something.
 
 use record::{Record, State};
-use study::{RunView, StepSummary, StepView};
+use study::{Comparison, RunView, StepSummary, StepView};
 
 /// Lends a record to `study`. Intervals and samples are put to their steps in the order in which the record holds them,
 /// which is the order of time.
@@ -41,6 +41,12 @@ pub fn view(record: &Record) -> RunView<'_> {
 /// Every step, summed up by `study`, in the record's order.
 pub(crate) fn summaries(record: &Record) -> Vec<StepSummary> {
     view(record).steps.iter().map(study::summarise).collect()
+}
+
+/// Each later record held against the first.
+pub(crate) fn comparisons<'a>(records: &'a [&'a Record]) -> impl Iterator<Item = (&'a Record, Comparison)> + 'a {
+    let before: Vec<RunView<'a>> = records.first().map(|record| view(record)).into_iter().collect();
+    records.iter().skip(1).map(move |after| (*after, study::compare(&before, &[view(after)])))
 }
 
 fn of_step<T>(series: &[(u32, T)], index: u32) -> Vec<&T> {

@@ -7,7 +7,7 @@ use basics::{Bytes, Job, Known, Nanos};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use machine::{Hop, Machine};
-use record::{Run, State};
+use record::{Record, Run, State};
 use std::fmt::Display;
 
 /// `2026-11-21 10:04` in the zone given; the bare number of nanoseconds when that is no date.
@@ -58,11 +58,6 @@ pub fn known<T, D: Display>(value: &Known<T>, show: impl FnOnce(&T) -> D) -> Str
         Known::Is(value) => show(value).to_string(),
         Known::Unknown(why) => why.to_string(),
     }
-}
-
-/// 10^6 bytes a second, with the unit.
-pub fn mbps(value: f64) -> String {
-    format!("{} MB/s", significant(value))
 }
 
 /// `430–450`, or `500` when both ends are the same.
@@ -207,4 +202,18 @@ fn every_so_many(what: &str, every: u32) -> String {
 /// True when latencies of the job count from the intended time.
 pub fn open_loop(job: &Job) -> bool {
     !matches!(job.pacing, Pacing::Closed)
+}
+
+/// The block size of the steps of this name, `16 KiB` where none ran: that is what `check` plans.
+pub fn block_of(record: &Record, step: &str) -> String {
+    let found = record.steps.iter().find(|known| known.name == step);
+    found.map_or(Bytes(16384), |step| step.job.block.largest()).to_string()
+}
+
+/// `2026-11-21-check-7c1e04aa.html`: the day in UTC, the method, the run.
+pub fn file_name(record: &Record) -> String {
+    let run = &record.run;
+    let day = rfc3339(run.started).and_then(|at| at.get(..10).map(str::to_owned)).unwrap_or_default();
+    let method: String = run.plan.method.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    format!("{day}-{method}-{}.html", run.id)
 }

@@ -9,13 +9,14 @@ use basics::{Known, Nanos, Why};
 use machine::Tier;
 use record::{Record, State};
 use std::fmt::Write;
+use std::path::Path;
 use study::{CheckStudy, Finding, LatencySummary, TierStudy};
 
 /// Findings shown; the HTML report has them all.
 const FINDINGS: usize = 8;
 
 /// The whole report. `report` is where the HTML report lies, as it shall be shown.
-pub fn check(record: &Record, study: &CheckStudy, report: Option<&str>, style: &Style) -> String {
+pub fn check(record: &Record, study: &CheckStudy, report: Option<&Path>, style: &Style) -> String {
     let run = &record.run;
     let mut out = head(record, style);
     out.push('\n');
@@ -59,9 +60,10 @@ fn head(record: &Record, style: &Style) -> String {
     out
 }
 
-fn last_line(id: &str, report: Option<&str>, style: &Style) -> String {
+fn last_line(id: &str, report: Option<&Path>, style: &Style) -> String {
     let run = format!("run {id}  (tiermark show {id})");
     let Some(report) = report else { return format!("  {run}\n") };
+    let report = report.display();
     let one = format!("  report  {report}      {run}");
     if width(&one) <= style.width { format!("{one}\n") } else { format!("  report  {report}\n  {run}\n") }
 }
@@ -85,10 +87,9 @@ fn figure(value: &Known<f64>, style: &Style) -> (String, Tone) {
 
 fn tiers(record: &Record, study: &CheckStudy, style: &Style) -> String {
     let machine = &record.run.machine;
-    let page = machine.page_size.get().map_or_else(|| "page".to_owned(), |page| page.to_string());
     let narrow = style.width < 100;
-    let latency_head = format!("read p50 / p99\n{page}, QD1");
-    let swap_head = format!("{} 70/30\nQD4 IOPS", page.replace(" KiB", "K"));
+    let latency_head = format!("read p50 / p99\n{}, QD1", words::block_of(record, "page-read-qd1"));
+    let swap_head = format!("{} 70/30\nQD4 IOPS", words::block_of(record, "swap-sim").replace(" KiB", "K"));
     let share_head = if narrow { "share of\nceiling" } else { "share of practical\nceiling, MB/s" };
     let mut grid = Grid::new(
         style,
@@ -136,7 +137,7 @@ fn tiers(record: &Record, study: &CheckStudy, style: &Style) -> String {
 }
 
 /// The model without what the kind already says; for zram its compression.
-fn model(tier: &Tier) -> String {
+pub(crate) fn model(tier: &Tier) -> String {
     if let Some(compression) = tier.block.as_ref().and_then(|block| block.compression.clone()) {
         return compression;
     }

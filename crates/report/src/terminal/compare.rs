@@ -1,25 +1,32 @@
-//! Two runs, or two groups of them, side by side with a verdict that the noise allows.
+//! Runs side by side with a verdict that the noise allows.
 
 use super::Style;
 use super::lay::{Align, Grid, Tone};
+use crate::view::comparisons;
 use crate::words;
 use basics::units::significant;
-use record::Run;
+use record::Record;
 use study::{Comparison, Verdict};
 
-/// The headline, what is compared, and figure by figure.
-pub fn compare(before: &[&Run], after: &[&Run], comparison: &Comparison, style: &Style) -> String {
+/// Each later run against the first: the headline, what is compared, figure by figure.
+pub fn compare(records: &[&Record], style: &Style) -> String {
+    let Some(before) = records.first() else { return String::new() };
+    let parts: Vec<String> =
+        comparisons(records).map(|(after, comparison)| one(before, after, &comparison, style)).collect();
+    if parts.is_empty() {
+        return style.paragraph("", "There is only one run, and nothing to hold it against.", Tone::Plain);
+    }
+    parts.join("\n")
+}
+
+fn one(before: &Record, after: &Record, comparison: &Comparison, style: &Style) -> String {
     let mut out = style.paragraph("", &comparison.headline, Tone::Strong);
     out.push('\n');
-    for (lead, runs) in [("  before  ", before), ("  after   ", after)] {
-        for run in runs {
-            let when = words::minute(run.started, &style.zone);
-            out.push_str(&style.paragraph(
-                lead,
-                &format!("{}  {when}  {} on {}", run.id, run.plan.method, run.target),
-                Tone::Plain,
-            ));
-        }
+    for (lead, record) in [("  before  ", before), ("  after   ", after)] {
+        let run = &record.run;
+        let when = words::minute(run.started, &style.zone);
+        let text = format!("{}  {when}  {} on {}", run.id, run.plan.method, run.target);
+        out.push_str(&style.paragraph(lead, &text, Tone::Plain));
     }
     if !comparison.figures.is_empty() {
         out.push('\n');

@@ -78,7 +78,7 @@ fn step(step: &StepRecord, summary: &StepSummary, style: &Style) -> String {
         State::Running => "running".to_owned(),
         State::Done | State::Interrupted => format!("{}, ended by {}", step.elapsed, step.ended_by),
     };
-    let mut out = style.both_ends(&format!("{:<2} {name}", step.index + 1), &ended);
+    let mut out = style.both_ends(&format!("{:<2} {name}", step.index), &ended);
     out.push_str(&style.paragraph("   ", &format!("{} on {}", words::job(&step.job), step.target), Tone::Plain));
     if let Some(engine) = &step.engine {
         out.push_str(&style.paragraph("   ", &engine_words(engine), Tone::Faint));

@@ -1,0 +1,216 @@
+//! What the page's script draws, as data: series bounded in length, latencies in µs, rates in MB/s and operations a second.
+//! Nothing is judged here; a point that is joined from several intervals keeps their largest latency.
+
+use super::page::Page;
+use crate::view::summaries;
+use crate::words;
+use basics::units::significant;
+use basics::{Interval, Latencies, Nanos, Side};
+use observe::Sample;
+use profile::Figure;
+use record::{Origin, Record, StepRecord};
+use serde_json::{Map, Value, json};
+use study::{LatencySummary, SideSummary, StepSummary};
+
+/// Most points of one step's series; longer series are joined.
+const POINTS: usize = 1200;
+/// Operations that must lie beyond a percentile for it to be drawn, as for the percentiles in the tables.
+const BEYOND: f64 = 10.0;
+
+/// Everything that is drawn or downloaded.
+pub fn data(records: &[&Record], page: &Page) -> Value {
+    let several = records.len() > 1;
+    let runs: Vec<Value> = records
+        .iter()
+        .map(|record| {
+            let run = &record.run;
+            let steps: Vec<Value> = record
+                .steps
+                .iter()
+                .zip(summaries(record))
+                .map(|(step, summary)| self::step(record, step, &summary, page, several))
+                .collect();
+            json!({
+                "run": run.id,
+                "method": run.plan.method,
+                "throttle_known": record.samples.iter().any(|(_, sample)| sample.throttled.is_some()),
+                "steps": steps,
+            })
+        })
+        .collect();
+    let raw: Vec<Value> = records.iter().map(|record| crate::json::run(record)).collect();
+    json!({
+        "runs": runs,
+        "ladder": page.ladder,
+        "published": published(),
+        "raw": raw,
+        "file": records.first().map_or_else(String::new, |record| crate::file_name(record)),
+    })
+}
+
+fn step(record: &Record, step: &StepRecord, summary: &StepSummary, page: &Page, several: bool) -> Value {
+    let subject = step.tier.as_deref().unwrap_or(&step.target);
+    let label = if several { format!("{subject} ({})", record.run.id) } else { subject.to_owned() };
+    let series = joined(record.intervals.iter().filter(|(of, _)| *of == step.index).map(|(_, interval)| interval));
+    let samples: Vec<&Sample> =
+        record.samples.iter().filter(|(of, _)| *of == step.index).map(|(_, sample)| sample).collect();
+    json!({
+        "index": step.index,
+        "name": step.name,
+        "subject": label,
+        "color": page.color(&record.run.id, subject),
+        "job": words::job(&step.job),
+        "rw": words::rw(&step.job),
+        "bs": step.job.block.largest().0,
+        "depth": step.job.depth * step.job.threads,
+        "open_loop": words::open_loop(&step.job),
+        "measured": record.run.origin == Origin::Measured,
+        "at": (step.started - record.run.started).secs(),
+        "elapsed": step.elapsed.secs(),
+        "read": side(&step.read, summary.read.as_ref()),
+        "write": side(&step.write, summary.write.as_ref()),
+        "series": series,
+        "machine": machine(&samples),
+    })
+}
+
+fn side(side: &Side, summary: Option<&SideSummary>) -> Value {
+    let Some(summary) = summary else { return Value::Null };
+    json!({
+        "iops": summary.iops,
+        "mbps": summary.mbps,
+        "ops": summary.ops,
+        "ci": summary.ci95_percent.get(),
+        "lat": latency(&summary.lat),
+        "curve": curve(&side.latency),
+        "service": side.service.as_ref().map(curve),
+    })
+}
+
+fn latency(latency: &LatencySummary) -> Value {
+    let mut out = Map::new();
+    let mut put = |key: String, value: Nanos| out.insert(key, json!(value.us()));
+    if let Some(mean) = latency.mean.get() {
+        put("mean".to_owned(), *mean);
+    }
+    for (percent, value) in &latency.percentiles {
+        put(format!("p{percent}"), *value);
+    }
+    if let Some(max) = latency.max.get() {
+        put("max".to_owned(), *max);
+    }
+    Value::Object(out)
+}
+
+/// Percentile and latency, evenly spaced in nines, as far as the operations carry.
+fn curve(latencies: &Latencies) -> Vec<(f64, f64)> {
+    let count = latencies.count() as f64;
+    (0..=60)
+        .map(|tenth| 1.0 - 10f64.powf(-f64::from(tenth) / 10.0))
+        .take_while(|q| (1.0 - q) * count >= BEYOND)
+        .filter_map(|q| Some((q * 100.0, latencies.percentile(q * 100.0)?.us())))
+        .collect()
+}
+
+/// The series of a step in columns; neighbours are joined when there are more than [`POINTS`].
+fn joined<'a>(intervals: impl Iterator<Item = &'a Interval>) -> Value {
+    let intervals: Vec<&Interval> = intervals.collect();
+    let each = intervals.len().div_ceil(POINTS).max(1);
+    let mut columns: [Vec<Value>; 9] = Default::default();
+    for group in intervals.chunks(each) {
+        let (Some(first), Some(last)) = (group.first(), group.last()) else { continue };
+        let width = (last.end - first.start).secs();
+        if width <= 0.0 {
+            continue;
+        }
+        let (mut read, mut write) = (Side::default(), Side::default());
+        for interval in group {
+            read.merge(&interval.read);
+            write.merge(&interval.write);
+        }
+        columns[0].push(short(first.start.secs()));
+        columns[1].push(short(width));
+        for (at, side) in [(2, &read), (5, &write)] {
+            columns[at].push(short(side.operations() as f64 / width));
+            columns[at + 1].push(short(side.bytes as f64 / 1e6 / width));
+            columns[at + 2].push(side.latency.percentile(99.0).map_or(Value::Null, |p99| short(p99.us())));
+        }
+        let max = [&read, &write].iter().filter_map(|side| side.latency.max()).max();
+        columns[8].push(max.map_or(Value::Null, |max| short(max.us())));
+    }
+    let [t, w, read_iops, read_mbps, read_p99, write_iops, write_mbps, write_p99, max] = columns;
+    json!({
+        "joined": each, "t": t, "w": w, "max": max,
+        "read": {"iops": read_iops, "mbps": read_mbps, "p99": read_p99},
+        "write": {"iops": write_iops, "mbps": write_mbps, "p99": write_p99},
+    })
+}
+
+/// Four significant digits: a drawing needs no more, and the file stays small.
+fn short(value: f64) -> Value {
+    if value == 0.0 || !value.is_finite() {
+        return json!(0);
+    }
+    let scale = 10f64.powi(3 - value.abs().log10().floor() as i32);
+    json!((value * scale).round() / scale)
+}
+
+/// Temperature as it stood; CPU and iowait as shares of the time between two samples.
+fn machine(samples: &[&Sample]) -> Value {
+    let each = samples.len().div_ceil(POINTS).max(1);
+    let kept: Vec<&&Sample> = samples.iter().step_by(each).collect();
+    let mut columns: [Vec<Value>; 6] = Default::default();
+    for (i, sample) in kept.iter().enumerate() {
+        let before = i.checked_sub(1).and_then(|i| kept.get(i));
+        let shares = before.and_then(|before| cpu_shares(before, sample));
+        let faults = before.and_then(|before| rate(before, sample, "pgmajfault"));
+        columns[0].push(short(sample.at.secs()));
+        columns[1].push(sample.temperature_c.map_or(Value::Null, short));
+        columns[2].push(shares.map_or(Value::Null, |(busy, _)| short(busy)));
+        columns[3].push(shares.map_or(Value::Null, |(_, iowait)| short(iowait)));
+        columns[4].push(faults.map_or(Value::Null, short));
+        // Bits 0 to 3 of the firmware's word say what holds now (under-voltage, frequency capped, throttled, soft limit).
+        columns[5].push(json!(sample.throttled.is_some_and(|bits| bits & 0xf != 0)));
+    }
+    let [t, temperature, cpu, iowait, faults, throttled] = columns;
+    json!({"t": t, "temperature": temperature, "cpu": cpu, "iowait": iowait, "faults": faults, "throttled": throttled})
+}
+
+/// Busy and iowait shares in per cent.
+fn cpu_shares(before: &Sample, after: &Sample) -> Option<(f64, f64)> {
+    let (a, b) = (before.cpu_ticks?, after.cpu_ticks?);
+    let spent: Vec<f64> = a.iter().zip(b).map(|(a, b)| b.saturating_sub(*a) as f64).collect();
+    let all: f64 = spent.iter().sum();
+    let (idle, iowait) = (*spent.get(3)?, *spent.get(4)?);
+    (all > 0.0).then(|| (100.0 * (all - idle - iowait) / all, 100.0 * iowait / all))
+}
+
+fn rate(before: &Sample, after: &Sample, counter: &str) -> Option<f64> {
+    let width = (after.at - before.at).secs();
+    let grown = after.vm.get(counter)?.saturating_sub(*before.vm.get(counter)?);
+    (width > 0.0).then(|| grown as f64 / width)
+}
+
+/// Published devices by the figures that the ladder has.
+fn published() -> Vec<Value> {
+    let value = |device: &profile::PublishedDevice, figure| device.figure(figure).map(|published| published.value);
+    profile::published()
+        .iter()
+        .filter_map(|device| {
+            let rate = value(device, Figure::SeqRead)?;
+            let page = value(device, Figure::PageReadMean).or_else(|| value(device, Figure::RandRead4kMean));
+            let swap = value(device, Figure::SwapReadMean);
+            (page.is_some() || swap.is_some()).then(|| {
+                json!({
+                    "name": device.title,
+                    "source": device.source,
+                    "mbps": rate,
+                    "page_us": page,
+                    "swap_us": swap,
+                    "notes": device.notes,
+                    "text": format!("{} MB/s", significant(rate)),
+                })
+            })
+        })
+        .collect()
+}

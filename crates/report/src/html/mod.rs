@@ -1,0 +1,84 @@
+//! One self-contained HTML file: the answer first, the reason second, the evidence one step away, the raw figures for
+//! whoever asks. Offline (a content security policy forbids every fetch), printable, light and dark, from 360 px up.
+//! The words and tables stand in the page itself; only charts and the download need its script.
+
+mod charts;
+mod page;
+mod pipe;
+
+use minijinja::value::Serde;
+use minijinja::{AutoEscape, Environment};
+use record::Record;
+use serde::Serialize;
+
+/// Sections that a script draws into, with their data; and the texts that are always there.
+#[derive(Serialize)]
+struct Whole {
+    page: page::Page,
+    css: String,
+    js: String,
+    plotly: String,
+    data: String,
+}
+
+/// The report of one run or of several side by side, the first of them being the one that the headline speaks of. A run of
+/// `check` is explained by `study`; any other run is shown as it was measured.
+pub fn report(records: &[&Record]) -> String {
+    let page = page::page(records);
+    let whole = Whole {
+        css: include_str!("../../templates/report.css").to_owned(),
+        js: include_str!("../../templates/report.js").to_owned(),
+        plotly: if page.has_charts { plotly_js() } else { String::new() },
+        data: script_json(&charts::data(records, &page)),
+        page,
+    };
+    let mut environment = Environment::new();
+    environment.set_auto_escape_callback(|_| AutoEscape::Html);
+    let rendered = environment.render_str(include_str!("../../templates/report.html"), Serde(&whole));
+    match rendered {
+        Ok(html) => html,
+        // The template is part of the program and a test renders it with every section: this would be a bug, and
+        // the reader is better served by its message than by a lost run.
+        Err(error) => {
+            format!("<!doctype html><title>tiermark</title><pre>the report's template failed: {error:#?}</pre>")
+        }
+    }
+}
+
+/// JSON that may stand in a `<script>`: nothing in it can end the element or start a comment.
+fn script_json(value: &serde_json::Value) -> String {
+    value
+        .to_string()
+        .replace('<', "\\u003c")
+        .replace('>', "\\u003e")
+        .replace('&', "\\u0026")
+        .replace('\u{2028}', "\\u2028")
+        .replace('\u{2029}', "\\u2029")
+}
+
+/// plotly.js as the `plotly` crate carries it, without the MathJax that it puts beside it.
+fn plotly_js() -> String {
+    let sources = plotly::Plot::offline_js_sources();
+    let first = sources.split_once('>').map_or("", |(_, rest)| rest);
+    first.split_once("</script>").map_or("", |(script, _)| script).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_cannot_leave_its_script() {
+        let text = script_json(&serde_json::json!({"path": "/mnt/</script><img src=x>&\u{2028}"}));
+        assert!(!text.contains(['<', '>', '&', '\u{2028}']), "{text}");
+        let back: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(back["path"], "/mnt/</script><img src=x>&\u{2028}");
+    }
+
+    #[test]
+    fn plotly_is_whole_and_alone() {
+        let js = plotly_js();
+        assert!(js.trim_start().starts_with("/**") && js.contains("plotly.js v"), "{}", &js[..200]);
+        assert!(js.len() > 3_000_000 && !js.contains("MathJax.loader"));
+    }
+}
