@@ -1,0 +1,477 @@
+// Draws the charts from the data that the page carries, and offers those data as files. Everything that the charts show
+// stands in the page's tables too. No request leaves the page.
+"use strict";
+(() => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const $ = (id) => document.getElementById(id);
+  const SYMBOLS = ["circle", "square", "diamond", "triangle-up", "triangle-down", "cross"];
+  const MOST = 6;
+  const steps = data.runs.flatMap((run) => run.steps.map((step) => ({ ...step, run: run.run })));
+  const measured = steps.filter((step) => step.read || step.write);
+
+  // ---- appearance -------------------------------------------------------------------------------------------------
+
+  const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const colorOf = (index) => css(`--c${index % MOST}`);
+  const symbolOf = (index) => SYMBOLS[Math.floor(index / MOST) % SYMBOLS.length];
+  const narrow = () => window.innerWidth < 620;
+  const axis = (title, type, more = {}) => ({
+    title: { text: title, standoff: 10, font: { size: 13, color: css("--soft") } },
+    type, color: css("--soft"), gridcolor: css("--grid"), linecolor: css("--edge"), zeroline: false,
+    tickfont: { size: 12 }, automargin: true, ...(type === "log" ? logTicks : { rangemode: "tozero" }), ...more,
+  });
+  // Only 1, 2 and 5 of a decade carry a number.
+  const logTicks = { dtick: "D2", exponentformat: "none", separatethousands: true, minor: { showgrid: false } };
+  const layout = (more) => ({
+    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+    font: { family: getComputedStyle(document.body).fontFamily, size: 13, color: css("--ink") },
+    margin: { l: 12, r: 16, t: 16, b: 12 }, showlegend: false, hovermode: "closest", dragmode: "zoom",
+    hoverlabel: { bgcolor: css("--panel"), bordercolor: css("--edge"), font: { color: css("--ink"), size: 13 } },
+    separators: ".,", ...more,
+  });
+  const config = { responsive: true, displaylogo: false, displayModeBar: "hover", scrollZoom: false,
+    modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"], toImageButtonOptions: { format: "svg" } };
+  const drawn = [];
+  const show = (id, traces, look) => Plotly.react(id, traces, look, config);
+  const redraw = () => drawn.forEach((draw) => draw());
+
+  // ---- words ------------------------------------------------------------------------------------------------------
+
+  const three = (value) => {
+    if (value === null || value === undefined) return "–";
+    if (Math.abs(value) >= 1000) return Math.round(value).toLocaleString("en-US");
+    return value === 0 ? "0" : String(Number(value.toPrecision(3)));
+  };
+  const micros = (us) => (us === null || us === undefined ? "–"
+    : us < 1 ? `${three(us * 1e3)} ns` : us < 1e3 ? `${three(us)} µs` : us < 1e6 ? `${three(us / 1e3)} ms` : `${three(us / 1e6)} s`);
+  // Plotly reads a few tags in its texts; what comes from the record must stay text.
+  const plain = (text) => String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+  const latencyTicks = (low, high) => {
+    const values = [];
+    for (let decade = Math.floor(Math.log10(low)); decade <= Math.ceil(Math.log10(high)); decade += 1) {
+      values.push(10 ** decade);
+    }
+    return { tickmode: "array", tickvals: values, ticktext: values.map(micros), minor: { dtick: "D1", showgrid: false } };
+  };
+  const extent = (values) => {
+    const known = values.filter((value) => value > 0);
+    return known.length ? [Math.min(...known), Math.max(...known)] : [1, 10];
+  };
+
+  // ---- switches ---------------------------------------------------------------------------------------------------
+
+  const state = {};
+  const element = (name, attributes, ...children) => {
+    const node = document.createElement(name);
+    Object.entries(attributes).forEach(([key, value]) => node.setAttribute(key, value));
+    node.append(...children);
+    return node;
+  };
+  function segment(chart, key, options, draw) {
+    state[chart] ??= {};
+    state[chart][key] ??= options[0][0];
+    const group = element("span", { class: "segment", role: "group" });
+    options.forEach(([value, text]) => {
+      const button = element("button", { type: "button", "aria-pressed": String(state[chart][key] === value) }, text);
+      button.addEventListener("click", () => {
+        state[chart][key] = value;
+        group.querySelectorAll("button").forEach((other) => other.setAttribute("aria-pressed", String(other === button)));
+        draw();
+      });
+      group.append(button);
+    });
+    document.querySelector(`.switches[data-for=${chart}]`).append(group);
+  }
+  function choice(chart, key, label, options, draw) {
+    state[chart] ??= {};
+    state[chart][key] ??= options[0][0];
+    const select = element("select", {});
+    options.forEach(([value, text]) => select.append(element("option", { value }, text)));
+    select.value = state[chart][key];
+    select.addEventListener("change", () => { state[chart][key] = select.value; draw(); });
+    document.querySelector(`.switches[data-for=${chart}]`).append(element("label", {}, label, select));
+    return select;
+  }
+  const METRICS = [["mbps", "MB/s"], ["iops", "IOPS"], ["mean", "mean"], ["p50", "median"], ["p99", "p99"], ["p99.9", "p99.9"], ["p99.99", "p99.99"], ["p99.999", "p99.999"], ["max", "max"]];
+  const isRate = (metric) => metric === "mbps" || metric === "iops";
+  const value = (side, metric) => (side ? (isRate(metric) ? side[metric] : side.lat[metric]) : undefined) ?? null;
+  const metricTitle = (metric) => (metric === "mbps" ? "MB/s" : metric === "iops" ? "operations a second"
+    : `latency, ${METRICS.find(([key]) => key === metric)[1]}, µs`);
+  const knownMetrics = (list) => METRICS.filter(([key]) => list.some((step) => value(step.read, key) !== null || value(step.write, key) !== null));
+
+  // ---- at most six series -----------------------------------------------------------------------------------------
+
+  const subjects = [...new Map(measured.map((step) => [step.subject, step])).values()]
+    .map((step) => ({ name: step.subject, color: step.color }));
+  let shown = subjects.slice(0, MOST).map((subject) => subject.name);
+  const isShown = (step) => shown.includes(step.subject);
+  function chips() {
+    const box = $("chips");
+    if (!box || subjects.length < 2) return;
+    const buttons = subjects.map((subject) => {
+      const swatch = element("span", { class: `swatch c${subject.color % MOST}`, "aria-hidden": "true" });
+      const button = element("button", { type: "button" }, swatch, subject.name);
+      button.addEventListener("click", () => {
+        if (shown.includes(subject.name)) shown = shown.filter((name) => name !== subject.name);
+        else shown = [...shown, subject.name].slice(-MOST);
+        mark();
+        redraw();
+      });
+      return button;
+    });
+    const mark = () => buttons.forEach((button, i) => button.setAttribute("aria-pressed", String(shown.includes(subjects[i].name))));
+    mark();
+    box.append(...buttons);
+  }
+
+  // ---- the ladder -------------------------------------------------------------------------------------------------
+
+  // Puts names beside marks where they cover neither a mark nor another name; a faint name that finds no place is left to
+  // the pointer.
+  function place(points, box, ranges) {
+    const [width, height] = box;
+    const at = (point) => ({
+      x: width * (Math.log10(point.x) - ranges.x[0]) / (ranges.x[1] - ranges.x[0]),
+      y: height * (1 - (Math.log10(point.y) - ranges.y[0]) / (ranges.y[1] - ranges.y[0])),
+    });
+    const marks = points.map(at);
+    const taken = [];
+    const hits = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+    const out = [];
+    points.forEach((point, i) => {
+      const size = point.faint ? 11 : 13.5;
+      const long = point.label.length * size * (point.faint ? 0.53 : 0.6);
+      const { x, y } = marks[i];
+      const options = [["left", 9, 0], ["right", -9, 0], ["center", 0, -15], ["center", 0, 15], ["left", 8, -12], ["left", 8, 12], ["right", -8, -12], ["right", -8, 12]];
+      for (const [anchor, dx, dy] of options) {
+        const left = anchor === "left" ? x + dx : anchor === "right" ? x + dx - long : x - long / 2;
+        const rect = { left, right: left + long, top: y + dy - size * 0.62, bottom: y + dy + size * 0.62 };
+        const inside = rect.left > 0 && rect.right < width && rect.top > 0 && rect.bottom < height;
+        const free = !taken.some((other) => hits(rect, other))
+          && !marks.some((mark, j) => j !== i && hits(rect, { left: mark.x - 6, right: mark.x + 6, top: mark.y - 6, bottom: mark.y + 6 }));
+        if (inside && (free || (!point.faint && anchor === "left" && dy === 0 && false))) {
+          taken.push(rect);
+          out.push({ x: Math.log10(point.x), y: Math.log10(point.y), text: point.faint ? plain(point.label) : `<b>${plain(point.label)}</b>`,
+            xanchor: anchor, xshift: dx, yshift: -dy, showarrow: false, font: { size, color: point.faint ? css("--soft") : point.color } });
+          return;
+        }
+      }
+      if (!point.faint) out.push({ x: Math.log10(point.x), y: Math.log10(point.y), text: `<b>${plain(point.label)}</b>`, showarrow: true, arrowcolor: point.color, ax: 34, ay: -34, font: { size, color: point.color } });
+    });
+    return out;
+  }
+  function ladder() {
+    if (!$("chart-ladder")) return;
+    const key = state.ladder.by;
+    const here = data.ladder.filter((rung) => rung[key] !== null).map((rung) => ({ x: rung[key], y: rung.mbps, label: rung.name, color: colorOf(rung.color), symbol: symbolOf(rung.color), faint: false }));
+    const others = data.published.filter((device) => device[key] !== null).map((device) => ({ x: device[key], y: device.mbps, label: device.name, faint: true, source: device.source, notes: device.notes }));
+    const all = [...here, ...others];
+    const pad = (values) => { const [low, high] = extent(values); return [Math.log10(low) - 0.35, Math.log10(high) + 0.3]; };
+    const ranges = { x: pad(all.map((p) => p.x)), y: pad(all.map((p) => p.y)) };
+    const element = $("chart-ladder");
+    const box = [element.clientWidth - 90, element.clientHeight - 75];
+    const trace = (points, marker, hover) => ({ type: "scatter", mode: "markers", x: points.map((p) => p.x), y: points.map((p) => p.y), text: points.map(hover), hovertemplate: "%{text}<extra></extra>", marker, cliponaxis: false });
+    show("chart-ladder", [
+      trace(others, { size: 9, color: "rgba(0,0,0,0)", line: { width: 1.5, color: css("--faint") } }, (p) => `<b>${plain(p.label)}</b><br>${three(p.y)} MB/s, ${micros(p.x)}<br>${plain(p.source)}${p.notes.map((note) => `<br>${plain(note)}`).join("")}`),
+      trace(here, { size: 13, color: here.map((p) => p.color), symbol: here.map((p) => p.symbol) }, (p) => `<b>${plain(p.label)}</b>, measured here<br>${three(p.y)} MB/s, ${micros(p.x)}`),
+    ], layout({
+      xaxis: axis(key === "swap_us" ? "mean latency of a read, 16 KiB 70/30 at depth 4 (logarithmic)" : "mean latency of a page read at depth 1 (logarithmic)", "log", { range: ranges.x, ...latencyTicks(10 ** ranges.x[0], 10 ** ranges.x[1]) }),
+      yaxis: axis("sequential read, MB/s (logarithmic)", "log", { range: ranges.y }),
+      annotations: place(all, box, ranges),
+    }));
+  }
+
+  // ---- latency by percentile --------------------------------------------------------------------------------------
+
+  const nines = (percent) => -Math.log10(1 - percent / 100);
+  const ends = (traces) => traces.filter((trace) => trace.x.length && trace.named).map((trace) => ({
+    x: trace.x[trace.x.length - 1], y: trace.y[trace.y.length - 1], trace }));
+  // Names at the line ends, moved apart when they would cover each other. `scale` turns a value into pixels.
+  function endLabels(list, scale, logX, logY) {
+    const sorted = list.map((end) => ({ ...end, at: scale(end.y) })).sort((a, b) => a.at - b.at);
+    let last = -Infinity;
+    return sorted.map((end) => {
+      const at = Math.max(end.at, last + 16);
+      last = at;
+      return { x: logX ? Math.log10(end.x) : end.x, y: logY ? Math.log10(end.y) : end.y, text: `<b>${plain(end.trace.named)}</b>`, xanchor: "left", xshift: 7,
+        yshift: end.at - at, showarrow: false, font: { size: 12.5, color: end.trace.line.color } };
+    });
+  }
+  function percentiles() {
+    const now = state.percentiles;
+    const list = measured.filter((step) => isShown(step) && step.name === now.step && step[now.way]);
+    const traces = [];
+    list.forEach((step) => {
+      const line = (points, name, style) => ({ type: "scatter", mode: "lines", named: name, x: points.map(([p]) => nines(p)), y: points.map(([, us]) => us),
+        line: { color: colorOf(step.color), width: 2.4, ...style }, text: points.map(([p, us]) => `${plain(name)}<br>p${Number(p.toPrecision(7))}: ${micros(us)}`), hovertemplate: "%{text}<extra></extra>" });
+      traces.push(line(step[now.way].curve, step.subject, step.measured ? {} : { dash: "dash" }));
+      if (step[now.way].service) traces.push(line(step[now.way].service, `${step.subject}, service`, { dash: "dot", width: 1.6 }));
+    });
+    const [low, high] = extent(traces.flatMap((trace) => trace.y));
+    const log = now.scale === "log";
+    const depth = Math.max(1, ...traces.flatMap((trace) => trace.x.slice(-1)));
+    const ticks = [0, 50, 90, 99, 99.9, 99.99, 99.999, 99.9999].filter((p) => nines(p) <= depth + 0.01);
+    const height = $("chart-percentiles").clientHeight - 80;
+    const range = log ? [Math.log10(low) - 0.12, Math.log10(high) + 0.12] : [0, high * 1.06];
+    const scale = (y) => height * (1 - ((log ? Math.log10(y) : y) - range[0]) / (range[1] - range[0]));
+    show("chart-percentiles", traces, layout({
+      margin: { l: 12, r: narrow() ? 70 : 110, t: 16, b: 12 },
+      xaxis: axis("percentile of operations", "linear", { range: [0, depth], tickmode: "array", tickvals: ticks.map(nines), ticktext: ticks.map((p) => (p === 0 ? "0" : `p${p}`)) }),
+      yaxis: axis(`latency of a ${now.way}${log ? " (logarithmic)" : ""}`, now.scale, { range, ...(log ? latencyTicks(low, high) : linearMicros(high)) }),
+      annotations: endLabels(ends(traces), scale, false, log),
+    }));
+  }
+  const linearMicros = (high) => {
+    const [unit, name] = high < 1e3 ? [1, "µs"] : high < 1e6 ? [1e3, "ms"] : [1e6, "s"];
+    const step = 10 ** Math.floor(Math.log10(high / unit)) / (high / unit / 10 ** Math.floor(Math.log10(high / unit)) < 3 ? 2 : 1);
+    const values = [];
+    for (let v = 0; v <= high / unit; v += step) values.push(v);
+    return { tickmode: "array", tickvals: values.map((v) => v * unit), ticktext: values.map((v) => `${three(v)} ${name}`) };
+  };
+
+  // ---- tier beside tier -------------------------------------------------------------------------------------------
+
+  function compare() {
+    const now = state.compare;
+    const patterns = [];
+    measured.filter(isShown).forEach((step) => ["read", "write"].forEach((way) => {
+      if (value(step[way], now.metric) === null) return;
+      const name = step.read && step.write ? `${step.name} ${way}` : step.name;
+      if (!patterns.includes(name)) patterns.push(name);
+    }));
+    const traces = subjects.filter((subject) => shown.includes(subject.name)).map((subject) => {
+      const points = measured.filter((step) => step.subject === subject.name).flatMap((step) => ["read", "write"].filter((way) => value(step[way], now.metric) !== null).map((way) => ({
+        y: step.read && step.write ? `${step.name} ${way}` : step.name, x: value(step[way], now.metric),
+        error: isRate(now.metric) && step[way].ci ? (value(step[way], now.metric) * step[way].ci) / 100 : 0, simulated: !step.measured })));
+      return { type: "scatter", mode: "markers", name: subject.name, x: points.map((p) => p.x), y: points.map((p) => p.y),
+        error_x: { type: "data", array: points.map((p) => p.error), color: colorOf(subject.color), thickness: 1.6, width: 5, visible: points.some((p) => p.error > 0) },
+        marker: { size: 11, color: points.map((p) => (p.simulated ? css("--bg") : colorOf(subject.color))), symbol: symbolOf(subject.color), line: { width: 2, color: colorOf(subject.color) } },
+        text: points.map((p) => `${plain(subject.name)}, ${plain(p.y)}<br>${isRate(now.metric) ? `${three(p.x)} ${now.metric === "mbps" ? "MB/s" : "IOPS"}` : micros(p.x)}${p.error ? ` ±${three((100 * p.error) / p.x)} % (95 %)` : ""}`),
+        hovertemplate: "%{text}<extra></extra>", cliponaxis: false };
+    });
+    const [low, high] = extent(traces.flatMap((trace) => trace.x));
+    const log = now.scale === "log";
+    const latency = !isRate(now.metric);
+    show("chart-compare", traces, layout({
+      xaxis: axis(metricTitle(now.metric).replace(", µs", "") + (log ? " (logarithmic)" : ""), now.scale, { range: log ? [Math.log10(low) - 0.15, Math.log10(high) + 0.15] : [0, high * 1.06], ...(latency ? (log ? latencyTicks(low, high) : linearMicros(high)) : {}) }),
+      yaxis: { type: "category", categoryorder: "array", categoryarray: [...patterns].reverse(), color: css("--ink"), gridcolor: css("--grid"), automargin: true, fixedrange: true, range: [-0.6, patterns.length - 0.4], tickfont: { size: narrow() ? 11 : 13 } },
+    }));
+  }
+
+  // ---- sweeps -----------------------------------------------------------------------------------------------------
+
+  // Three or more block sizes, or depths, of one tier and way make a curve.
+  const sweepAxis = (() => {
+    for (const key of ["bs", "depth"]) {
+      const groups = new Map();
+      measured.forEach((step) => {
+        const group = `${step.subject}|${step.rw}|${key === "bs" ? step.depth : step.bs}`;
+        groups.set(group, (groups.get(group) ?? new Set()).add(step[key]));
+      });
+      const found = [...groups].filter(([, values]) => values.size >= 3).map(([group]) => group);
+      if (found.length) return { key, has: (step) => found.includes(`${step.subject}|${step.rw}|${key === "bs" ? step.depth : step.bs}`) };
+    }
+    return null;
+  })();
+  function sweep() {
+    const now = state.sweep;
+    const traces = [];
+    subjects.filter((subject) => shown.includes(subject.name)).forEach((subject) => {
+      ["read", "write"].forEach((way) => {
+        const points = measured.filter((step) => step.subject === subject.name && step.rw === now.rw && sweepAxis.has(step) && value(step[way], now.metric) !== null).sort((a, b) => a[sweepAxis.key] - b[sweepAxis.key]);
+        if (!points.length) return;
+        traces.push({ type: "scatter", mode: "lines+markers", named: points[0].read && points[0].write ? `${subject.name} ${way}` : subject.name, x: points.map((p) => p[sweepAxis.key]), y: points.map((p) => value(p[way], now.metric)),
+          error_y: { type: "data", array: points.map((p) => (isRate(now.metric) ? (value(p[way], now.metric) * (p[way].ci ?? 0)) / 100 : 0)), thickness: 1.4, width: 4 },
+          line: { color: colorOf(subject.color), width: 2.2, dash: points.every((p) => p.measured) ? "solid" : "dash" }, marker: { symbol: way === "read" ? symbolOf(subject.color) : "circle-open", size: 8 } });
+      });
+    });
+    const log = now.scale === "log";
+    const [low, high] = extent(traces.flatMap((trace) => trace.y));
+    const xs = [...new Set(traces.flatMap((trace) => trace.x))].sort((a, b) => a - b);
+    const range = log ? [Math.log10(low) - 0.12, Math.log10(high) + 0.12] : [0, high * 1.06];
+    const height = $("chart-sweep").clientHeight - 80;
+    const scale = (y) => height * (1 - ((log ? Math.log10(y) : y) - range[0]) / (range[1] - range[0]));
+    const size = (bytes) => (bytes >= 1048576 ? `${bytes / 1048576} MiB` : bytes >= 1024 ? `${bytes / 1024} KiB` : `${bytes} B`);
+    show("chart-sweep", traces, layout({
+      margin: { l: 12, r: narrow() ? 70 : 110, t: 16, b: 12 },
+      xaxis: axis(sweepAxis.key === "bs" ? "block size (logarithmic)" : "queue depth (logarithmic)", "log", { tickmode: "array", tickvals: xs, ticktext: xs.map(sweepAxis.key === "bs" ? size : String) }),
+      yaxis: axis(metricTitle(now.metric).replace(", µs", "") + (log ? " (logarithmic)" : ""), now.scale, { range, ...(isRate(now.metric) ? {} : log ? latencyTicks(low, high) : linearMicros(high)) }),
+      annotations: endLabels(ends(traces), scale, true, log),
+    }));
+  }
+
+  // ---- over time --------------------------------------------------------------------------------------------------
+
+  const STALL = 0.1; // a tenth of the step's own mean rate
+  function time() {
+    const now = state.time;
+    const run = data.runs.find((candidate) => candidate.run === now.run) ?? data.runs[0];
+    const list = run.steps.map((step) => ({ ...step, run: run.run })).filter((step) => step.series.t.length && (now.step === "all" ? isShown(step) : String(step.index) === now.step));
+    const traces = [];
+    const annotations = [];
+    const shapes = [];
+    const domains = { rate: [0.56, 1], latency: [0.3, 0.5], machine: [0, 0.23] };
+    let stalls = 0;
+    list.forEach((step) => {
+      const at = now.step === "all" ? step.at : 0;
+      const middle = step.series.t.map((t, i) => at + t + step.series.w[i] / 2);
+      ["read", "write"].filter((way) => step[way]).forEach((way) => {
+        traces.push({ type: "scatter", mode: "lines", x: middle, y: step.series[way][now.metric], line: { color: colorOf(step.color), width: way === "read" ? 1.8 : 1.4, dash: step.measured ? (way === "read" ? "solid" : "2px,2px") : "dash" },
+          text: middle.map((t, i) => `${plain(step.subject)}, ${plain(step.name)}, ${way}<br>${three(step.series[way][now.metric][i])} ${now.metric === "mbps" ? "MB/s" : "IOPS"}<br>p99 ${micros(step.series[way].p99[i])}`), hovertemplate: "%{text}<br>at %{x:.1f} s<extra></extra>" });
+      });
+      traces.push({ type: "scatter", mode: "lines", yaxis: "y2", x: middle, y: step.series.max, line: { color: colorOf(step.color), width: 1.2 }, hovertemplate: `${plain(step.subject)}, largest latency %{y:,.0f} µs<br>at %{x:.1f} s<extra></extra>` });
+      // Stalls: intervals in which hardly anything was completed, joined where they follow each other.
+      const total = step.series.t.map((_, i) => step.series.read.iops[i] + step.series.write.iops[i]);
+      const mean = total.reduce((sum, rate) => sum + rate, 0) / total.length;
+      let from = null;
+      total.forEach((rate, i) => {
+        const stalled = rate < STALL * mean;
+        const next = i + 1 < total.length && total[i + 1] < STALL * mean;
+        if (stalled && from === null) from = at + step.series.t[i];
+        if (stalled && !next) {
+          stalls += 1;
+          shapes.push({ type: "rect", xref: "x", yref: "paper", x0: from, x1: at + step.series.t[i] + step.series.w[i], y0: domains.latency[0], y1: 1, fillcolor: css("--bad"), opacity: 0.22, line: { width: 0 }, layer: "below" });
+          from = null;
+        }
+      });
+      if (now.step === "all") {
+        shapes.push({ type: "line", xref: "x", yref: "paper", x0: at, x1: at, y0: 0, y1: 1, line: { color: css("--grid"), width: 1 }, layer: "below" });
+      }
+    });
+    // One name for each stretch of a tier, where it begins.
+    if (now.step === "all") {
+      let last = null;
+      list.forEach((step) => {
+        if (step.subject !== last) annotations.push({ x: step.at, y: 1, xref: "x", yref: "paper", text: `<b>${plain(step.subject)}</b>`, xanchor: "left", yanchor: "bottom", showarrow: false, textangle: narrow() ? -40 : 0, font: { size: 12, color: colorOf(step.color) } });
+        last = step.subject;
+      });
+    }
+    const samples = { t: [], temperature: [], cpu: [], iowait: [], throttled: [] };
+    list.forEach((step) => {
+      const at = now.step === "all" ? step.at : 0;
+      step.machine.t.forEach((t, i) => {
+        samples.t.push(at + t);
+        ["temperature", "cpu", "iowait", "throttled"].forEach((key) => samples[key].push(step.machine[key][i]));
+      });
+      ["temperature", "cpu", "iowait"].forEach((key) => samples[key].push(null));
+      samples.t.push(null);
+      samples.throttled.push(false);
+    });
+    samples.throttled.forEach((hot, i) => {
+      if (hot && samples.t[i + 1]) shapes.push({ type: "rect", xref: "x", yref: "paper", x0: samples.t[i], x1: samples.t[i + 1], y0: 0, y1: domains.machine[1], fillcolor: css("--fair"), opacity: 0.25, line: { width: 0 }, layer: "below" });
+    });
+    const machine = (key, name, color, yaxis, dash, unit) => {
+      if (!samples[key].some((v) => v !== null)) return;
+      traces.push({ type: "scatter", mode: "lines", yaxis, x: samples.t, y: samples[key], line: { color, width: 1.5, dash }, hovertemplate: `${name} %{y:.0f} ${unit}<br>at %{x:.1f} s<extra></extra>` });
+      const end = samples[key].findLastIndex((v) => v !== null);
+      annotations.push({ x: samples.t[end], y: samples[key][end], xref: "x", yref: yaxis, text: name, xanchor: "left", xshift: 5, showarrow: false, font: { size: 11.5, color } });
+    };
+    machine("cpu", "CPU busy", css("--c5"), "y3", "solid", "%");
+    machine("iowait", "iowait", css("--c0"), "y3", "dot", "%");
+    machine("temperature", "°C", css("--bad"), "y3", "solid", "°C");
+    const log = now.scale === "log";
+    const largest = extent(list.flatMap((step) => step.series.max));
+    const rates = extent(list.flatMap((step) => ["read", "write"].filter((way) => step[way]).flatMap((way) => step.series[way][now.metric])));
+    show("chart-time", traces, layout({
+      margin: { l: 12, r: 76, t: narrow() ? 60 : 30, b: 12 },
+      xaxis: axis(`seconds since the ${now.step === "all" ? "run" : "step"} began`, "linear", { anchor: "y3", domain: [0, 1] }),
+      yaxis: axis((now.metric === "mbps" ? "MB/s" : "IOPS") + (log ? " (log.)" : ""), now.scale, { domain: domains.rate, ...(log ? { range: [Math.log10(rates[0]) - 0.2, Math.log10(rates[1]) + 0.2] } : {}) }),
+      yaxis2: axis("largest latency", "log", { domain: domains.latency, ...latencyTicks(...largest), range: [Math.log10(largest[0]) - 0.2, Math.log10(largest[1]) + 0.2] }),
+      yaxis3: axis("% and °C", "linear", { domain: domains.machine, range: [0, 105] }),
+      shapes, annotations,
+    }));
+    const joined = Math.max(1, ...list.map((step) => step.series.joined));
+    $("time-note").textContent = [
+      "Solid is reads, dotted writes.",
+      stalls ? `${stalls} ${stalls === 1 ? "stall is" : "stalls are"} shaded: under a tenth of the step's mean rate.` : "No stall: no interval fell under a tenth of its step's mean rate.",
+      samples.throttled.some(Boolean) ? "Throttling is shaded in the lowest part." : run.throttle_known ? "No throttling was reported meanwhile." : "Throttling is not reported by this machine.",
+      joined > 1 ? `Each point joins ${joined} intervals.` : "",
+    ].filter(Boolean).join(" ");
+  }
+
+  // ---- downloads --------------------------------------------------------------------------------------------------
+
+  const COLUMNS = ["run", "step", "name", "subject", "start_s", "width_s", "read_iops", "read_MBps", "read_p99_us", "write_iops", "write_MBps", "write_p99_us", "max_us"];
+  const cell = (v) => (typeof v === "string" && /[",\n]/.test(v) ? `"${v.replace(/"/g, '""')}"` : v ?? "");
+  const csv = () => [COLUMNS.join(","), ...steps.flatMap((step) => step.series.t.map((t, i) => [step.run, step.index, step.name, step.subject, t, step.series.w[i],
+    step.series.read.iops[i], step.series.read.mbps[i], step.series.read.p99[i], step.series.write.iops[i], step.series.write.mbps[i], step.series.write.p99[i], step.series.max[i]].map(cell).join(",")))].join("\n") + "\n";
+  document.querySelectorAll("[data-download]").forEach((button) => button.addEventListener("click", () => {
+    const json = button.dataset.download === "json";
+    const text = json ? JSON.stringify(data.raw.length === 1 ? data.raw[0] : data.raw, null, 1) : csv();
+    const url = URL.createObjectURL(new Blob([text], { type: json ? "application/json" : "text/csv" }));
+    element("a", { href: url, download: data.file.replace(/\.html$/, json ? ".json" : ".csv") }).click();
+    setTimeout(() => URL.revokeObjectURL(url), 1000);
+  }));
+
+  // ---- all together -----------------------------------------------------------------------------------------------
+
+  if (typeof Plotly === "undefined") return;
+  if ($("chart-ladder")) {
+    // Start with the figure that more published devices have.
+    const count = (key) => data.published.filter((device) => device[key] !== null).length * (data.ladder.some((rung) => rung[key] !== null) ? 1 : 0);
+    const options = [["swap_us", "16K 70/30 at depth 4"], ["page_us", "page read at depth 1"]].filter(([key]) => data.ladder.some((rung) => rung[key] !== null));
+    options.sort((a, b) => count(b[0]) - count(a[0]));
+    if (options.length) {
+      segment("ladder", "by", options, ladder);
+      drawn.push(ladder);
+    } else $("chart-ladder").hidden = true;
+  }
+  if (measured.length) {
+    chips();
+    const names = [...new Set(measured.map((step) => step.name))];
+    const tiersOf = (name) => new Set(measured.filter((step) => step.name === name).map((step) => step.subject)).size;
+    const first = names.includes("swap-sim") ? "swap-sim" : [...names].sort((a, b) => tiersOf(b) - tiersOf(a))[0];
+    state.percentiles = { step: first };
+    choice("percentiles", "step", "pattern", names.map((name) => [name, name]), percentiles);
+    segment("percentiles", "way", measured.some((step) => step.name === first && step.read) ? [["read", "reads"], ["write", "writes"]] : [["write", "writes"], ["read", "reads"]], percentiles);
+    segment("percentiles", "scale", [["log", "logarithmic"], ["linear", "linear"]], percentiles);
+    choice("compare", "metric", "figure", knownMetrics(measured), compare);
+    segment("compare", "scale", [["log", "logarithmic"], ["linear", "linear"]], compare);
+    drawn.push(percentiles, compare);
+    if (sweepAxis) {
+      $("sweep").hidden = false;
+      const ways = [...new Set(measured.filter(sweepAxis.has).map((step) => step.rw))];
+      choice("sweep", "rw", "pattern", ways.map((rw) => [rw, rw]), sweep);
+      choice("sweep", "metric", "figure", knownMetrics(measured.filter(sweepAxis.has)), sweep);
+      segment("sweep", "scale", [["log", "logarithmic"], ["linear", "linear"]], sweep);
+      drawn.push(sweep);
+    }
+    let stepChoice;
+    const fill = () => {
+      const run = data.runs.find((candidate) => candidate.run === state.time.run);
+      const list = run.steps.filter((step) => step.series.t.length);
+      stepChoice.replaceChildren(element("option", { value: "all" }, "whole run"), ...list.map((step) => element("option", { value: String(step.index) }, `${step.index} ${step.name}, ${step.subject}`)));
+      state.time.step = list.length === 1 ? String(list[0].index) : "all";
+      stepChoice.value = state.time.step;
+    };
+    state.time = { run: data.runs[0].run };
+    if (data.runs.length > 1) choice("time", "run", "run", data.runs.map((run) => [run.run, run.run]), () => { fill(); time(); });
+    stepChoice = choice("time", "step", "step", [["all", "whole run"]], time);
+    fill();
+    segment("time", "metric", [["mbps", "MB/s"], ["iops", "IOPS"]], time);
+    segment("time", "scale", [["log", "logarithmic"], ["linear", "linear"]], time);
+    drawn.push(time);
+    // Evidence leads to the very interval.
+    document.querySelectorAll("[data-step]").forEach((link) => link.addEventListener("click", (event) => {
+      if (![...stepChoice.options].some((option) => option.value === link.dataset.step)) return;
+      event.preventDefault();
+      state.time.step = link.dataset.step;
+      stepChoice.value = link.dataset.step;
+      time();
+      $("chart-time").scrollIntoView({ block: "center" });
+    }));
+  }
+  redraw();
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+  let waiting;
+  let wide = window.innerWidth;
+  window.addEventListener("resize", () => {
+    if (window.innerWidth === wide) return;
+    wide = window.innerWidth;
+    clearTimeout(waiting);
+    waiting = setTimeout(redraw, 150);
+  });
+  window.addEventListener("beforeprint", redraw);
+  window.addEventListener("afterprint", redraw);
+  document.documentElement.dataset.charts = String(drawn.length);
+})();
