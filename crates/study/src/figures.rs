@@ -61,6 +61,10 @@ impl<'r, 'a> TierSteps<'r, 'a> {
         if let Some(left) = self.left_out.iter().find(|left| left.step == name || left.step.is_empty()) {
             return left.why.clone();
         }
+        if self.measured("ram-read").is_some() {
+            // Nobody swaps to RAM or waits for it to sync: there is no such figure.
+            return Why::NotReported;
+        }
         let Some(tier) = self.tier else { return Why::NotMeasured("not measured".to_owned()) };
         let read_only = tier.block.as_ref().is_some_and(|block| block.read_only == Known::Is(true))
             || (!tier.mounts.is_empty() && tier.mounts.iter().all(|mount| mount.read_only));
@@ -105,9 +109,10 @@ pub(crate) fn figures(steps: &TierSteps<'_, '_>) -> TierFigures {
         seq_write_mbps: steps.figure(write_step, true, mbps_write),
         swap_sim_read: steps.figure("swap-sim", true, |step| summarise(step).read),
         swap_sim_write: steps.figure("swap-sim", true, |step| summarise(step).write),
-        // On a kernel with 4 KiB pages the 4 KiB read is the page read.
+        // Of RAM a load stands in its place; on a kernel with 4 KiB pages the 4 KiB read is the page read.
         page_read_qd1: match steps.figure("page-read-qd1", false, read_latency) {
             Known::Is(page) => Known::Is(page),
+            Known::Unknown(_) if memory => steps.figure("ram-load", false, read_latency),
             Known::Unknown(_) if page_is_4k(steps) => steps.figure("rand-read-4k-qd1", false, read_latency),
             unknown => unknown,
         },
@@ -193,6 +198,8 @@ mod tests {
         assert!((figures.seq_read_mbps.get().unwrap() / 9840.0 - 1.0).abs() < 0.01);
         assert!((figures.seq_write_mbps.get().unwrap() / 7120.0 - 1.0).abs() < 0.01);
         assert_eq!(figures.load_ns, Known::Is(110.0));
+        assert_eq!(figures.page_read_qd1.get().unwrap().percentile(50.0), Some(Nanos(110)));
+        assert_eq!(figures.fsync, Known::Unknown(Why::NotReported));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::figures::TierSteps;
 use crate::model::{Fitness, TierFigures};
 use basics::units::significant;
 use basics::{Bytes, Known, Nanos};
-use machine::TierKind;
+use machine::{Tier, TierKind};
 
 /// A figure held against what a use needs.
 struct Criterion {
@@ -80,9 +80,10 @@ pub(crate) fn fitness(steps: &TierSteps<'_, '_>, figures: &TierFigures) -> Vec<F
         judge("desktop-root", "slow", &measured.desktop_root()),
         judge("bulk-files", "slow", &measured.bulk_files()),
     ];
-    if kind == Some(TierKind::Zram) {
+    if kind == Some(TierKind::Zram) || steps.tier.is_some_and(in_memory) {
         for fitness in &mut all {
             let (verdict, why) = match fitness.purpose.as_str() {
+                "llm-swap" if kind != Some(TierKind::Zram) => ("no", "it lies in RAM, and in swap when that is full"),
                 "llm-swap" => ("small", "it takes the RAM that swap is to spare, and model weights hardly compress"),
                 _ => ("no", "what it holds is gone at power-off"),
             };
@@ -103,6 +104,11 @@ pub(crate) fn fitness(steps: &TierSteps<'_, '_>, figures: &TierFigures) -> Vec<F
         }
     }
     all
+}
+
+/// True for a file system that keeps its files in RAM.
+fn in_memory(tier: &Tier) -> bool {
+    !tier.mounts.is_empty() && tier.mounts.iter().all(|mount| ["tmpfs", "ramfs"].contains(&mount.fs.as_str()))
 }
 
 /// The Pi3Desk article's SSD is sold as 32 GB, and a desktop's files filled 8.8 GB of it; formatted and reserved parts
@@ -140,14 +146,10 @@ struct Figures {
 impl Figures {
     fn new(steps: &TierSteps<'_, '_>, figures: &TierFigures) -> Self {
         let block = steps.measured("swap-sim").map_or(0, |step| step.job.block.largest().0) as f64;
-        let page_mean = figures.page_read_qd1.clone().map(|page| page.mean.get().map_or(0.0, |mean| mean.us()));
         Figures {
             swap_in_mbps: figures.swap_sim_read.clone().map(|side| side.iops * block / 1e6),
             swap_write_mean_us: figures.swap_sim_write.clone().map(|side| mean_us(side.lat.mean)),
-            small_read_us: match &figures.rand_read_4k_qd1_us {
-                Known::Is(mean) => Known::Is(*mean),
-                Known::Unknown(_) => page_mean,
-            },
+            small_read_us: figures.rand_read_4k_qd1_us.clone(),
             small_read_qd32: figures.rand_read_4k_qd32_iops.clone(),
             fsync_p99_ms: figures
                 .fsync
@@ -269,7 +271,7 @@ fn mean_us(mean: Known<Nanos>) -> f64 {
 #[cfg(test)]
 mod tests {
     use crate::explain;
-    use crate::testing::{Run, Step, tier};
+    use crate::testing::{Run, Step, mount, tier};
     use basics::{Bytes, Known, Nanos};
     use machine::{Tier, TierKind};
 
@@ -318,5 +320,8 @@ mod tests {
         let swap = Step::swap_sim("zram0").reads(&[6000; 20], Nanos(9000)).writes(&[2800; 20], Nanos(9000));
         let all = verdicts(tier("zram0", TierKind::Zram), vec![swap]);
         assert_eq!(words(&all), ["small", "no", "no", "no", "no"]);
+        let tmpfs = Tier { mounts: vec![mount("/tmp", "tmpfs", None)], ..tier("/tmp", TierKind::FileSystem) };
+        let all = verdicts(tmpfs, vec![Step::seq_read("/tmp", 3000.0), Step::seq_write("/tmp", 3000.0)]);
+        assert_eq!(words(&all), ["no"; 5]);
     }
 }

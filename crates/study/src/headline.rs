@@ -17,8 +17,7 @@ pub(crate) fn headline(scene: &Scene<'_, '_>) -> String {
     if let Some(slowest) = slowest.filter(|slowest| slowest.mean > best.mean) {
         let times = slowest.mean.secs() / best.mean.secs();
         if times >= 1.5 {
-            text +=
-                &format!(", {} times sooner than from {}", significant((times * 10.0).round() / 10.0), slowest.tier);
+            text += &format!(", {} times sooner than from {}", crate::findings::times(times), slowest.tier);
         }
     }
     if let Some(limit) = limit(scene, &best.tier) {

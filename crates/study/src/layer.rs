@@ -87,7 +87,7 @@ pub fn share_at_disk(step: &StepView<'_>, tier: Option<&Tier>) -> Known<f64> {
     };
     let read = moved(step.read, before.read_bytes, after.read_bytes);
     let write = moved(step.write, before.write_bytes, after.write_bytes);
-    match (window >= COVERED * elapsed && window > 0.0, read.or(write)) {
+    match (window >= COVERED * elapsed && window > 0.0 && elapsed > 0.0, read.or(write)) {
         (true, Some(share)) => Known::Is(share),
         _ => unknown(),
     }

@@ -21,9 +21,14 @@ pub(crate) fn likenesses(steps: &TierSteps<'_, '_>, figures: &TierFigures) -> Ve
     }
     let here = measured(steps, figures);
     let mut all: Vec<Likeness> = profile::published().iter().filter_map(|device| likeness(&here, device)).collect();
-    all.sort_by(|a, b| a.distance.total_cmp(&b.distance));
+    all.sort_by(|a, b| rank(a).total_cmp(&rank(b)));
     all.truncate(NEAREST);
     all
+}
+
+/// Likeness over few figures is easily had: the distance grows by one part in n, n being the figures in common.
+fn rank(likeness: &Likeness) -> f64 {
+    likeness.distance * (1.0 + 1.0 / likeness.table.len() as f64)
 }
 
 fn likeness(here: &[(Figure, f64)], device: &PublishedDevice) -> Option<Likeness> {

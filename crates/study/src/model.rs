@@ -141,7 +141,7 @@ pub struct TierFigures {
     pub swap_sim_read: Known<SideSummary>,
     /// Random 70/30, page size, depth 4: writes.
     pub swap_sim_write: Known<SideSummary>,
-    /// Random read, page size, depth 1.
+    /// Random read, page size, depth 1; of RAM a dependent load.
     pub page_read_qd1: Known<LatencySummary>,
     /// Mean of a random 4 KiB read at depth 1, µs.
     pub rand_read_4k_qd1_us: Known<f64>,

@@ -168,7 +168,7 @@ impl Step {
     }
     /// The same step with other operations in each 100 ms.
     pub fn replaced(self, counts: &[u64], latency: Nanos) -> Self {
-        let empty = Step { intervals: Vec::new(), ..self };
+        let empty = Step { intervals: Vec::new(), read: Side::default(), write: Side::default(), ..self };
         if empty.job.direction.writes() { empty.writes(counts, latency) } else { empty.reads(counts, latency) }
     }
     pub fn named(mut self, name: &str) -> Self {
@@ -210,25 +210,25 @@ impl Step {
     }
     fn fill(&mut self, counts: &[u64], latency: Nanos, side: impl Fn(&mut Interval) -> &mut Side) {
         let block = self.job.block.largest().0;
+        let mut whole = Interval::default();
+        let mut position = 0;
         for (i, count) in counts.iter().enumerate() {
             let start = Nanos(i as u64 * WIDTH.0);
             if self.intervals.len() <= i {
                 self.intervals.push(Interval { start, end: start + WIDTH, ..Interval::default() });
             }
-            let interval = &mut self.intervals[i];
-            let part = side(interval);
-            part.latency.record_n(latency, *count);
-            part.bytes += block * count;
+            position += block * count;
+            self.intervals[i].position = position;
+            for part in [side(&mut self.intervals[i]), side(&mut whole)] {
+                part.latency.record_n(latency, *count);
+                part.bytes += block * count;
+            }
         }
-        let (mut read, mut write) = (Side::default(), Side::default());
-        let mut position = 0;
-        for interval in &mut self.intervals {
-            position += interval.read.bytes + interval.write.bytes;
-            interval.position = position;
-            read.merge(&interval.read);
-            write.merge(&interval.write);
+        if whole.read.bytes > 0 {
+            self.read = whole.read;
+        } else {
+            self.write = whole.write;
         }
-        (self.read, self.write) = (read, write);
         self.elapsed = self.intervals.last().map_or(Nanos(0), |last| last.end);
     }
     /// Samples ten times a second in which `disk` moved this share of the step's bytes, with `flushes` in all.

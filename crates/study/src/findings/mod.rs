@@ -19,6 +19,7 @@ mod links;
 mod noise;
 mod stability;
 pub(crate) mod swap;
+mod zram;
 
 pub(crate) use bus::is_bus_limited;
 
@@ -36,16 +37,18 @@ pub(crate) struct Subject<'r, 'a> {
     pub steps: TierSteps<'r, 'a>,
     /// As measured.
     pub figures: TierFigures,
-    /// The same without what the page cache answered: only these may be judged.
+    /// The same without what something else than the medium answered: only these may be judged.
     pub trusted: TierFigures,
 }
 
 impl<'r, 'a> Subject<'r, 'a> {
-    pub fn new(steps: TierSteps<'r, 'a>) -> Self {
+    pub fn new(machine: &Machine, steps: TierSteps<'r, 'a>) -> Self {
         let figures = figures(&steps);
         let mut trusted = figures.clone();
         if !layer::cached(&steps).is_empty() {
             trusted.forget_reads(&Why::NotMeasured("page cache".to_owned()));
+        } else if zram::mostly_empty(machine, steps.name).is_some() {
+            trusted.forget_reads(&Why::NotMeasured("empty".to_owned()));
         }
         Subject { steps, figures, trusted }
     }
@@ -114,6 +117,12 @@ fn mbps(value: f64) -> String {
     format!("{} MB/s", significant(value))
 }
 
+/// How many times, at two digits: more would claim a precision that two latencies do not have.
+pub(crate) fn times(ratio: f64) -> String {
+    let tenths = (ratio * 10.0).round() / 10.0;
+    if tenths >= 10.0 || tenths == tenths.trunc() { significant(tenths.round()) } else { format!("{tenths:.1}") }
+}
+
 /// `sda, sdb and sdc`.
 fn list(names: &[String]) -> String {
     match names {
@@ -130,7 +139,7 @@ pub(crate) struct Findings {
 
 /// Lets every family look.
 pub(crate) fn all(scene: &Scene<'_, '_>) -> Findings {
-    let families: [fn(&Scene<'_, '_>) -> Vec<Draft>; 11] = [
+    let families: [fn(&Scene<'_, '_>) -> Vec<Draft>; 12] = [
         layer::find,
         swap::find,
         heat::find,
@@ -141,6 +150,7 @@ pub(crate) fn all(scene: &Scene<'_, '_>) -> Findings {
         card::find,
         bus::find,
         failed::find,
+        zram::find,
         depth::find,
     ];
     let mut drafts: Vec<Draft> = families.iter().flat_map(|find| find(scene)).collect();

@@ -26,7 +26,9 @@ pub(super) fn find(scene: &Scene<'_, '_>) -> Vec<Draft> {
 
 /// The least stable step of a tier.
 fn of(subject: &Subject<'_, '_>) -> Option<Draft> {
-    let steps = subject.steps.all().filter(|step| step.failed.is_none());
+    // What an fsync costs is said in percentiles; its rate swings with every commit of the journal.
+    let steady = |step: &&StepView<'_>| step.failed.is_none() && step.job.sync == basics::job::Sync::None;
+    let steps = subject.steps.all().filter(steady);
     let worst = steps.filter_map(|step| Some((spread(step)?, step))).max_by(|a, b| a.0.total_cmp(&b.0))?;
     let (spread, step) = worst;
     (spread >= UNSTABLE).then(|| Draft::from(describe(subject.name(), step, spread)))

@@ -2,7 +2,7 @@
 
 use super::{Draft, Scene, Subject, at, finding, list};
 use crate::summary::summarise;
-use basics::units::{GIB, significant};
+use basics::units::GIB;
 use basics::{Bytes, Nanos};
 use machine::{SwapArea, TierKind};
 
@@ -96,7 +96,7 @@ fn on_slow_tier(scene: &Scene<'_, '_>, fastest: &Fault) -> Option<Draft> {
         "{opening} {}: a major fault costs {} there, {} times the {} of {}.",
         here.tier,
         here.mean,
-        significant((times * 10.0).round() / 10.0),
+        super::times(times),
         fastest.mean,
         fastest.tier
     );
