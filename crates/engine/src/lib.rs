@@ -1,6 +1,27 @@
 //! Turns a job into latency histograms on an opened target: psync, io_uring, mmap or memory; pacing; stop rules. It
 //! knows no file format and no report, opens no file and creates none: the caller hands it what may be used.
+//!
+//! Threads count into [meters](meter) that the calling thread reads once an interval; nothing is locked, allocated or
+//! handed over while they measure.
 #![forbid(unsafe_code)]
+
+mod blocking;
+mod buffers;
+mod collect;
+mod entropy;
+mod geometry;
+mod memory;
+mod meter;
+mod null;
+mod order;
+mod pace;
+mod probe;
+mod queued;
+mod run;
+mod stream;
+mod worker;
+
+pub use probe::{Choice, probe};
 
 use basics::{Bytes, EngineUse, Interval, Job, Nanos, Side};
 use std::os::fd::BorrowedFd;
@@ -137,7 +158,7 @@ impl<F: FnMut(&Interval)> Sink for F {
 /// # Errors
 /// When it cannot start. What fails later is in [`Outcome::ended`], with everything measured until then.
 pub fn run(job: &Job, target: Target<'_>, control: &Control, sink: &mut dyn Sink) -> Result<Outcome, EngineError> {
-    simple::run(job, target, control, sink)
+    run::run(job, target, control, sink, &[])
 }
 
 /// The harness's own cost in nanoseconds an operation: a job of [`CALIBRATION`] on a null target, everything but the
@@ -159,5 +180,3 @@ pub fn calibrate() -> Result<f64, EngineError> {
 
 /// How long [`calibrate`] takes.
 pub const CALIBRATION: Nanos = Nanos::from_millis(50);
-
-mod simple;

@@ -3,6 +3,7 @@
 //! block with its SAFETY line. It holds no policy: what to do when something is refused is for the caller.
 
 pub mod clock;
+pub mod errno;
 pub mod file;
 pub mod map;
 pub mod memory;

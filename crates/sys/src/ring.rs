@@ -58,6 +58,21 @@ impl Feature {
     }
 }
 
+impl Feature {
+    /// The kernel that first had it.
+    pub fn since(self) -> &'static str {
+        match self {
+            Feature::NoSqArray => "Linux 6.6",
+            Feature::DeferTaskrun => "Linux 6.1",
+            Feature::SingleIssuer => "Linux 6.0",
+            Feature::CoopTaskrun => "Linux 5.19",
+            Feature::RegisteredRing => "Linux 5.18",
+            Feature::Timeout => "Linux 5.11",
+            Feature::RegisteredFile | Feature::RegisteredBuffers => "Linux 5.1",
+        }
+    }
+}
+
 /// A feature that this ring does without, and the answer that it got.
 #[derive(Debug)]
 pub struct Refusal {

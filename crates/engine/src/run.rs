@@ -1,0 +1,485 @@
+//! Brings a job about: a thread for each of its shares, all made ready before any starts, the calling thread as collector
+//! of the intervals, one account at the end.
+
+use crate::blocking::{Mmap, Psync, drive as drive_blocking};
+use crate::collect::Collector;
+use crate::geometry::{Share, shares};
+use crate::meter::{Meter, Shape};
+use crate::null::Null;
+use crate::pace::{Schedule, wait_until};
+use crate::probe::{dropped, probe};
+use crate::queued::{Rings, drive as drive_queued};
+use crate::stream::Stream;
+use crate::worker::{Finish, Tally, Timeline, Worker};
+use crate::{Control, Ended, EngineError, Outcome, Sink, Target, memory};
+use basics::job::{Engine, Pacing};
+use basics::units::grouped;
+use basics::{EngineUse, Job, Nanos};
+use std::io;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{Builder, Scope, ScopedJoinHandle};
+use std::time::Duration;
+use sys::clock::{Clock, Pair, Rate};
+use sys::ring::Feature;
+
+/// Stack of a measuring thread; its loops need a few hundred bytes.
+const STACK: usize = 256 << 10;
+/// How often [`Control::cancel`] is looked at.
+const LOOK: Duration = Duration::from_millis(20);
+/// Between setting the start and the first operation, so that every thread is awake by then.
+const HEAD_START: Nanos = Nanos(200_000);
+
+/// All threads ready, or one that cannot be; then the word to go.
+#[derive(Debug, Default)]
+struct Gate {
+    state: Mutex<GateState>,
+    change: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct GateState {
+    ready: usize,
+    error: Option<EngineError>,
+    dropped: Vec<(String, String)>,
+    go: Option<Timeline>,
+    cancelled: bool,
+    done: usize,
+}
+
+impl Gate {
+    fn lock(&self) -> MutexGuard<'_, GateState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    /// A thread is ready, with what it does without, or cannot be. Returns the moments of the run, or nothing when there
+    /// will be none.
+    fn arrive(&self, result: Result<Vec<(String, String)>, EngineError>) -> Option<Timeline> {
+        let mut state = self.lock();
+        match result {
+            Ok(dropped) => {
+                for feature in dropped {
+                    if !state.dropped.contains(&feature) {
+                        state.dropped.push(feature);
+                    }
+                }
+                state.ready += 1;
+            }
+            Err(error) => {
+                state.error.get_or_insert(error);
+                state.cancelled = true;
+            }
+        }
+        self.change.notify_all();
+        let waits = |state: &mut GateState| state.go.is_none() && !state.cancelled;
+        let state = self.change.wait_while(state, waits).unwrap_or_else(PoisonError::into_inner);
+        if state.cancelled { None } else { state.go }
+    }
+    /// Nobody will start.
+    fn cancel(&self) {
+        self.lock().cancelled = true;
+        self.change.notify_all();
+    }
+    /// Waits for all threads, then lets them go.
+    fn open(&self, threads: usize, timeline: impl FnOnce() -> Timeline) -> Result<Timeline, EngineError> {
+        let waits = |state: &mut GateState| state.ready < threads && !state.cancelled;
+        let mut state = self.change.wait_while(self.lock(), waits).unwrap_or_else(PoisonError::into_inner);
+        if let Some(error) = state.error.take() {
+            return Err(error);
+        }
+        let timeline = timeline();
+        state.go = Some(timeline);
+        self.change.notify_all();
+        Ok(timeline)
+    }
+    /// A thread is done; whoever waits should look.
+    fn leave(&self) {
+        self.lock().done += 1;
+        self.change.notify_all();
+    }
+    /// Waits until all `threads` are done or `time` has passed; true when they are done.
+    fn wait_done(&self, threads: usize, time: Duration) -> bool {
+        let waits = |state: &mut GateState| state.done < threads;
+        let (state, _) =
+            self.change.wait_timeout_while(self.lock(), time, waits).unwrap_or_else(PoisonError::into_inner);
+        state.done == threads
+    }
+}
+
+/// Counts a thread as done on every way out of it.
+struct Leaving<'a>(&'a Gate);
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        self.0.leave();
+    }
+}
+
+/// What all threads of a run share.
+struct Setup<'a> {
+    job: &'a Job,
+    target: Target<'a>,
+    engine: Engine,
+    refuse: &'a [Feature],
+    clock: Clock,
+    rate: Rate,
+    stop: &'a AtomicBool,
+    gate: &'a Gate,
+}
+
+fn system(what: &'static str) -> impl FnOnce(io::Error) -> EngineError {
+    move |source| EngineError::System { what, source }
+}
+
+impl<'a> Setup<'a> {
+    /// A worker that may begin: the start has come.
+    fn worker(&self, share: &Share, meter: &'a Meter, timeline: Timeline) -> Worker<'a> {
+        let job = self.job;
+        // Nobody sets the stop sign before the start is long over; if so, the loops see it at once.
+        let _ = wait_until(timeline.start, self.clock, self.rate, self.stop);
+        Worker {
+            clock: self.clock,
+            rate: self.rate,
+            stop: self.stop,
+            timeline,
+            stream: Stream::new(job, share),
+            schedule: Schedule::new(job.pacing, share.thread, job.threads, job.seed, self.rate),
+            sync: job.sync,
+            end_fsync: job.end_fsync && job.direction.writes(),
+            tally: Tally::new(meter, *share, timeline),
+        }
+    }
+
+    /// A measuring thread, from its preparation to its account; nothing when the run did not start.
+    fn thread(&self, share: Share, meter: &'a Meter, memory: Option<&mut [memory::Word]>) -> Option<Finish> {
+        let _leaving = Leaving(self.gate);
+        sys::thread::sharpen_timers();
+        let (job, thread, gate) = (self.job, share.thread, self.gate);
+        let locked = |result: io::Result<()>| -> Vec<(String, String)> {
+            result.err().map(|e| ("locked buffers".to_owned(), e.to_string())).into_iter().collect()
+        };
+        match self.target {
+            Target::Memory { .. } => {
+                let Some(memory) = memory else {
+                    gate.cancel();
+                    return None;
+                };
+                if memory::is_chase(job.order) {
+                    memory::link(memory, job.seed);
+                }
+                let timeline = gate.arrive(Ok(Vec::new()))?;
+                let worker = self.worker(&share, meter, timeline);
+                Some(if memory::is_chase(job.order) {
+                    memory::chase(worker, memory, &share)
+                } else {
+                    memory::stream(worker, memory, &share)
+                })
+            }
+            Target::Null { service, stall } => {
+                let timeline = gate.arrive(Ok(Vec::new()))?;
+                let clock = (self.clock, self.rate, timeline.start);
+                let mut null = Null::new(service, stall, clock, self.stop, job.depth);
+                let worker = self.worker(&share, meter, timeline);
+                Some(if self.engine == Engine::IoUring {
+                    drive_queued(worker, &mut null, job.depth, 1)
+                } else {
+                    drive_blocking(worker, &mut null)
+                })
+            }
+            Target::File { fd, alignment, direct, .. } => {
+                let alignment = if direct { alignment.0.max(1) } else { 1 };
+                match self.engine {
+                    Engine::IoUring => match Rings::new(fd, job, thread, self.refuse) {
+                        Ok((mut queue, refusals)) => {
+                            let mut without: Vec<_> = refusals.iter().map(|r| dropped(r.feature, &r.error)).collect();
+                            without.extend(locked(queue.lock()));
+                            let timeline = gate.arrive(Ok(without))?;
+                            let worker = self.worker(&share, meter, timeline);
+                            Some(drive_queued(worker, &mut queue, job.depth, alignment))
+                        }
+                        Err(error) => {
+                            let why = error.to_string();
+                            gate.arrive(Err(EngineError::Unavailable { engine: "io_uring", why }));
+                            None
+                        }
+                    },
+                    Engine::Mmap => match Mmap::new(fd, share.base, share.len, job, thread) {
+                        Ok(mut mmap) => {
+                            let timeline = gate.arrive(Ok(Vec::new()))?;
+                            Some(drive_blocking(self.worker(&share, meter, timeline), &mut mmap))
+                        }
+                        Err(error) => {
+                            gate.arrive(Err(error));
+                            None
+                        }
+                    },
+                    _ => match Psync::new(fd, alignment, job, thread, self.stop) {
+                        Ok(mut psync) => {
+                            let timeline = gate.arrive(Ok(locked(psync.lock())))?;
+                            Some(drive_blocking(self.worker(&share, meter, timeline), &mut psync))
+                        }
+                        Err(error) => {
+                            gate.arrive(Err(system("buffers for the operations")(error)));
+                            None
+                        }
+                    },
+                }
+            }
+        }
+    }
+}
+
+/// Which engine, and what the job cannot have with it.
+fn choose(job: &Job, target: &Target<'_>) -> Result<EngineUse, EngineError> {
+    let unavailable = |why: &str| Err(EngineError::Unavailable { engine: job.engine.name(), why: why.to_owned() });
+    match (target, job.engine) {
+        (Target::Memory { .. }, Engine::Psync | Engine::IoUring | Engine::Mmap) => {
+            return unavailable("the target is memory");
+        }
+        (Target::File { .. }, Engine::Memory) => return unavailable("the target is a file or a device"),
+        _ => {}
+    }
+    if let Target::Memory { .. } = target {
+        if memory::is_chase(job.order) && job.direction.writes() {
+            return Err(EngineError::Geometry(
+                "memory is written in sequence only; choose rw=write, or rw=randread for its latency".to_owned(),
+            ));
+        }
+        if !job.block.smallest().0.is_multiple_of(size_of::<memory::Word>() as u64) {
+            return Err(EngineError::Geometry("memory moves in multiples of 8 B; choose another bs".to_owned()));
+        }
+        if job.pacing != Pacing::Closed {
+            return Err(EngineError::Geometry("memory is measured in closed loop; leave the rate out".to_owned()));
+        }
+    }
+    let found = probe(job, target);
+    let mut without = Vec::new();
+    if found.engine != Engine::IoUring && job.depth > 1 {
+        let why = format!("{} has one operation in flight for each thread", found.engine.name());
+        without.push((format!("depth {}", job.depth), why));
+    }
+    if let Target::File { fd, direct, .. } = target {
+        if job.direct && !direct {
+            without
+                .push(("O_DIRECT".to_owned(), "the target is not opened with it: the page cache is in the way".into()));
+        }
+        if job.direction.reads()
+            && let Err(error) = sys::file::skip_access_time(*fd)
+        {
+            without.push(("O_NOATIME".to_owned(), error.to_string()));
+        }
+    }
+    Ok(EngineUse { asked: job.engine, used: found.engine, why: found.why, dropped: without })
+}
+
+/// Memory for a [`Target::Memory`], touched.
+fn memory_of(target: &Target<'_>) -> Result<Vec<memory::Word>, EngineError> {
+    let Target::Memory { size } = target else { return Ok(Vec::new()) };
+    let words = usize::try_from(size.0 / size_of::<memory::Word>() as u64).unwrap_or(usize::MAX);
+    let mut memory = Vec::new();
+    let lack = |_| EngineError::System { what: "the memory to measure", source: io::ErrorKind::OutOfMemory.into() };
+    memory.try_reserve_exact(words).map_err(lack)?;
+    memory.resize(words, 1);
+    Ok(memory)
+}
+
+/// [`crate::run`], with features of the ring that are to be treated as refused.
+pub(crate) fn run(
+    job: &Job,
+    target: Target<'_>,
+    control: &Control,
+    sink: &mut dyn Sink,
+    refuse: &[Feature],
+) -> Result<Outcome, EngineError> {
+    job.check()?;
+    let shares = shares(job, &target)?;
+    let mut engine = choose(job, &target)?;
+    tracing::debug!(used = engine.used.name(), why = engine.why, "engine chosen");
+    let open_loop = job.pacing != Pacing::Closed;
+    let (reads, writes) = (job.direction.reads(), job.direction.writes());
+    let histograms = shares.len() * (usize::from(reads) + usize::from(writes)) * (1 + usize::from(open_loop));
+    let shape = Shape::for_histograms(histograms);
+    let meters: Vec<Meter> = shares.iter().map(|_| Meter::new(shape, reads, writes, open_loop)).collect();
+    let mut memory = memory_of(&target)?;
+    let chase = matches!(target, Target::Memory { .. }) && memory::is_chase(job.order);
+    let per_tick = if chase { memory::UNITS_PER_TICK as f64 } else { 1.0 };
+    let mut collector = Collector::new(&meters, shape, per_tick, job.stop.until);
+    let clock = Clock::best();
+    let (stop, gate) = (AtomicBool::new(false), Gate::default());
+    let setup = Setup { job, target, engine: engine.used, refuse, clock, rate: clock.rate(), stop: &stop, gate: &gate };
+    let (finishes, timeline, confident) = std::thread::scope(|scope| {
+        let threads = match spawn(scope, &setup, &shares, &meters, &mut memory) {
+            Ok(threads) => threads,
+            Err(error) => {
+                gate.cancel();
+                return Err(error);
+            }
+        };
+        let mut first = Pair { ticks: 0, nanos: 0 };
+        let timeline = gate.open(threads.len(), || {
+            first = clock.pair();
+            timeline(job, &setup, first.ticks)
+        })?;
+        let confident = watch(&setup, &mut collector, timeline, first, control, sink);
+        let mut finishes = Vec::with_capacity(threads.len());
+        for thread in threads {
+            match thread.join() {
+                Ok(finish) => finishes.extend(finish),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        let rate = Rate::between(first, clock.pair()).unwrap_or(setup.rate);
+        let last = finishes.iter().map(|f| f.last).max().unwrap_or(0);
+        let elapsed = Nanos(rate.nanos(last.saturating_sub(timeline.measure) as f64) as u64);
+        if elapsed > Nanos(0) {
+            collector.cut(elapsed.max(collector.end()), rate, control, sink);
+        }
+        Ok((finishes, elapsed, confident))
+    })?;
+    engine.dropped.append(&mut gate.lock().dropped);
+    let mut notes = Vec::new();
+    if !shape.is_finest() {
+        notes.push(format!("latencies are counted with an error of up to {} %", shape.error_percent()));
+    }
+    let missed: u64 = finishes.iter().map(|f| f.missed).sum();
+    if missed > 0 {
+        let missed = grouped(missed as i64);
+        notes.push(format!("{missed} operations were due and not sent when the time was over: the rate was not held"));
+    }
+    Ok(Outcome {
+        engine,
+        ended: reason(&finishes, confident, control),
+        elapsed: timeline,
+        read: collector.read,
+        write: collector.write,
+        cpu_user: finishes.iter().fold(Nanos(0), |sum, f| sum + f.usage.user.into()),
+        cpu_system: finishes.iter().fold(Nanos(0), |sum, f| sum + f.usage.system.into()),
+        notes,
+    })
+}
+
+/// Starts a thread for each share.
+fn spawn<'scope, 'env>(
+    scope: &'scope Scope<'scope, 'env>,
+    setup: &'scope Setup<'env>,
+    shares: &[Share],
+    meters: &'env [Meter],
+    memory: &'scope mut [memory::Word],
+) -> Result<Vec<ScopedJoinHandle<'scope, Option<Finish>>>, EngineError> {
+    let mut parts = memory.chunks_exact_mut(shares.first().map_or(1, |s| (s.len as usize / 8).max(1)));
+    let mut threads = Vec::with_capacity(shares.len());
+    for (share, meter) in shares.iter().zip(meters) {
+        let (share, part) = (*share, parts.next());
+        let builder = Builder::new().name(format!("job-{}", share.thread)).stack_size(STACK);
+        let thread = builder.spawn_scoped(scope, move || setup.thread(share, meter, part));
+        threads.push(thread.map_err(system("a measuring thread"))?);
+    }
+    Ok(threads)
+}
+
+/// The moments of a run that begins now.
+fn timeline(job: &Job, setup: &Setup<'_>, now: u64) -> Timeline {
+    let ticks = |n: Nanos| setup.rate.ticks(n.0 as f64) as u64;
+    let start = now + ticks(HEAD_START);
+    let measure = start + ticks(job.warmup);
+    Timeline { start, measure, end: job.stop.time.map_or(u64::MAX, |time| measure + ticks(time)) }
+}
+
+/// Cuts intervals until all threads are done; true when the figure asked for is known.
+fn watch(
+    setup: &Setup<'_>,
+    collector: &mut Collector<'_>,
+    timeline: Timeline,
+    first: Pair,
+    control: &Control,
+    sink: &mut dyn Sink,
+) -> bool {
+    let threads = setup.job.threads as usize;
+    let interval = setup.rate.ticks(setup.job.interval.0 as f64) as u64;
+    let mut next = timeline.measure + interval;
+    let mut confident = false;
+    loop {
+        // What is left at the very end belongs to the last interval, not to a sliver after it.
+        let cut = if timeline.end.saturating_sub(next) < interval / 8 { u64::MAX } else { next };
+        let left = setup.rate.nanos(cut.saturating_sub(setup.clock.ticks()) as f64);
+        if setup.gate.wait_done(threads, Duration::from_nanos(left as u64).min(LOOK)) {
+            return confident;
+        }
+        if control.cancel.load(Relaxed) {
+            setup.stop.store(true, Relaxed);
+        }
+        let now = setup.clock.pair();
+        if now.ticks >= cut {
+            let rate = Rate::between(first, now).unwrap_or(setup.rate);
+            let end = Nanos(rate.nanos((now.ticks - timeline.measure) as f64) as u64);
+            if collector.cut(end, rate, control, sink) && !confident {
+                confident = true;
+                setup.stop.store(true, Relaxed);
+            }
+            // A late look makes one long interval, not a row of empty ones.
+            next += interval * ((now.ticks - next) / interval + 1);
+        }
+    }
+}
+
+/// Why the whole job ended: a failure before an order, an order before the plan.
+fn reason(finishes: &[Finish], confident: bool, control: &Control) -> Ended {
+    let all = || finishes.iter().filter_map(|f| f.ended.as_ref());
+    if let Some(failure) = all().find(|e| matches!(e, Ended::Failed { .. })) {
+        return failure.clone();
+    }
+    if confident {
+        return Ended::Confidence;
+    }
+    if control.cancel.load(Relaxed) && finishes.iter().any(|f| f.ended.is_none()) {
+        return Ended::Cancelled;
+    }
+    all().find(|e| **e == Ended::Time).or_else(|| all().next()).cloned().unwrap_or(Ended::Cancelled)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use basics::job::{Order, Stop};
+    use basics::{Bytes, Interval};
+    use std::os::fd::AsFd;
+
+    /// A kernel that refuses a feature costs speed, not the job; and the record names it.
+    #[test]
+    fn refused_features_are_done_without_and_named() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(1 << 20).unwrap();
+        let target = Target::File { fd: file.as_fd(), len: Bytes(1 << 20), alignment: Bytes(1), direct: false };
+        let stop = Stop { operations: Some(500), ..Stop::default() };
+        let job =
+            Job { engine: Engine::IoUring, depth: 8, order: Order::Permuted, direct: false, stop, ..Job::default() };
+        let sink = &mut |_: &Interval| {};
+        for (refuse, named) in [
+            (&[Feature::DeferTaskrun][..], &["DEFER_TASKRUN"][..]),
+            (&[Feature::SingleIssuer], &["DEFER_TASKRUN", "SINGLE_ISSUER"]),
+            (&[Feature::RegisteredBuffers, Feature::RegisteredFile], &["registered buffers", "registered file"]),
+        ] {
+            let outcome = run(&job, target, &Control::default(), sink, refuse).unwrap();
+            assert_eq!(outcome.read.operations(), 500);
+            for name in named {
+                let dropped = &outcome.engine.dropped;
+                assert_eq!(dropped.iter().filter(|(what, _)| what == name).count(), 1, "{name}: {dropped:?}");
+            }
+        }
+    }
+
+    /// Open loop without a time limit in `enter`, as on Linux 5.10.
+    #[test]
+    fn a_rate_is_held_without_timeouts() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(1 << 20).unwrap();
+        let target = Target::File { fd: file.as_fd(), len: Bytes(1 << 20), alignment: Bytes(1), direct: false };
+        let stop = Stop { time: Some(Nanos::from_millis(200)), ..Stop::default() };
+        let pacing = Pacing::Fixed { iops: 1000.0 };
+        let job = Job { engine: Engine::IoUring, depth: 8, direct: false, pacing, stop, ..Job::default() };
+        for refuse in [&[][..], &[Feature::Timeout, Feature::DeferTaskrun]] {
+            let outcome = run(&job, target, &Control::default(), &mut |_: &Interval| {}, refuse).unwrap();
+            assert!((190..=200).contains(&outcome.read.operations()), "{}", outcome.read.operations());
+        }
+    }
+}

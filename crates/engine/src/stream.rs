@@ -1,0 +1,147 @@
+//! The endless stream of operations of one thread: where, how long, read or write. It knows no clock and no target.
+
+use crate::geometry::Share;
+use crate::order::{Visits, below};
+use basics::Job;
+use basics::job::{Block, Direction};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::SeedableRng;
+
+/// One operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Op {
+    /// Place in the target.
+    pub(crate) offset: u64,
+    /// Bytes.
+    pub(crate) len: u32,
+    pub(crate) read: bool,
+}
+
+/// Makes operations of a job within a share.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    base: u64,
+    end: u64,
+    unit: u64,
+    visits: Visits,
+    sizes: Sizes,
+    /// Reads in per cent, when both directions come.
+    mix: Option<u64>,
+    reads: bool,
+    rng: Xoshiro256PlusPlus,
+}
+
+#[derive(Debug)]
+enum Sizes {
+    Fixed(u32),
+    /// Sizes with cumulated weights.
+    Split(Vec<(u32, u64)>),
+}
+
+impl Stream {
+    pub(crate) fn new(job: &Job, share: &Share) -> Self {
+        // Threads and the two kinds of choice must not follow each other's numbers; seeding goes through splitmix64.
+        let seed = job.seed.wrapping_add(u64::from(share.thread) << 32);
+        let unit = job.block.smallest().0;
+        let sizes = match &job.block {
+            Block::Fixed(size) => Sizes::Fixed(size.0 as u32),
+            Block::Split(parts) => {
+                let mut sum = 0;
+                let cumulate = |(size, weight): &(basics::Bytes, u32)| {
+                    sum += u64::from(*weight);
+                    (size.0 as u32, sum)
+                };
+                Sizes::Split(parts.iter().map(cumulate).collect())
+            }
+        };
+        let mix = match job.direction {
+            Direction::Mixed { read_percent } if job.direction.reads() && job.direction.writes() => {
+                Some(u64::from(read_percent))
+            }
+            _ => None,
+        };
+        Stream {
+            base: share.base,
+            end: share.base + share.len,
+            unit,
+            visits: Visits::new(job.order, share.len / unit, seed),
+            sizes,
+            mix,
+            reads: job.direction.reads(),
+            rng: Xoshiro256PlusPlus::seed_from_u64(!seed),
+        }
+    }
+
+    /// The next operation, of at most `most` bytes (a multiple of the smallest block, not 0).
+    #[inline]
+    pub(crate) fn next(&mut self, most: u64) -> Op {
+        let offset = self.base + self.visits.next() * self.unit;
+        let len = match &self.sizes {
+            Sizes::Fixed(len) => u64::from(*len),
+            Sizes::Split(sizes) => {
+                let total = sizes.last().map_or(1, |(_, sum)| (*sum).max(1));
+                let pick = below(total, &mut self.rng);
+                let len = sizes.iter().find(|(_, sum)| pick < *sum).map_or(self.unit, |(len, _)| u64::from(*len));
+                let len = len.min(self.end - offset);
+                self.visits.skip(len / self.unit - 1);
+                len
+            }
+        };
+        let read = match self.mix {
+            None => self.reads,
+            Some(percent) => below(100, &mut self.rng) < percent,
+        };
+        Op { offset, len: len.min(most) as u32, read }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use basics::Bytes;
+    use basics::job::Order;
+
+    fn share(len: u64) -> Share {
+        Share { thread: 0, base: 8192, len, operations: u64::MAX, bytes: u64::MAX }
+    }
+
+    #[test]
+    fn a_split_keeps_to_its_weights_and_region() {
+        let block = Block::Split(vec![(Bytes(4096), 3), (Bytes(65536), 1)]);
+        for order in [Order::Sequential, Order::Permuted] {
+            let mut stream = Stream::new(&Job { block: block.clone(), order, ..Job::default() }, &share(1 << 30));
+            let mut small = 0;
+            for _ in 0..10_000 {
+                let op = stream.next(u64::MAX);
+                assert!(op.offset >= 8192 && op.offset + u64::from(op.len) <= 8192 + (1 << 30));
+                small += u32::from(op.len == 4096);
+            }
+            assert!((7300..7700).contains(&small), "{small}");
+        }
+    }
+
+    /// Sequential operations of different sizes follow each other without gap or overlap, and wrap at the end.
+    #[test]
+    fn sequential_is_gapless_whatever_the_sizes() {
+        let block = Block::Split(vec![(Bytes(4096), 1), (Bytes(16384), 1)]);
+        let mut stream = Stream::new(&Job { block, ..Job::default() }, &share(100 * 4096));
+        let mut expected = 8192;
+        for _ in 0..1000 {
+            let op = stream.next(u64::MAX);
+            assert_eq!(op.offset, expected);
+            expected += u64::from(op.len);
+            if expected == 8192 + 100 * 4096 {
+                expected = 8192;
+            }
+        }
+    }
+
+    #[test]
+    fn a_mix_is_as_asked() {
+        let direction = Direction::Mixed { read_percent: 70 };
+        let mut stream = Stream::new(&Job { direction, ..Job::default() }, &share(1 << 20));
+        let reads = (0..10_000).filter(|_| stream.next(u64::MAX).read).count();
+        assert!((6800..7200).contains(&reads), "{reads}");
+        assert_eq!(stream.next(512).len, 512);
+    }
+}
