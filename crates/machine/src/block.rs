@@ -2,6 +2,7 @@
 //! connected is left to `hops`.
 
 use crate::model::{BlockFacts, Partition};
+use crate::mounts::Mounted;
 use crate::root::Root;
 use basics::{Bytes, Known};
 use std::path::{Path, PathBuf};
@@ -79,7 +80,7 @@ fn disk(root: &Root, name: &str, class: &[String]) -> Option<Disk> {
         dev: root.word(dir.join("dev")).as_deref().and_then(parse_dev),
         size,
         partitions: partitions(root, name, &dir, class),
-        slaves: root.names(dir.join("slaves")),
+        slaves: root.entries(dir.join("slaves")),
         dm_name: root.word(dir.join("dm/name")),
         name: name.to_owned(),
         dir,
@@ -177,6 +178,21 @@ impl Devices {
         })
     }
 
+    /// The disks that a mounted file system lies on; several for btrfs and bcachefs.
+    pub(crate) fn of_mount(&self, root: &Root, entry: &Mounted) -> Vec<&Disk> {
+        if let Some(disk) = entry.dev.filter(|(major, _)| *major != 0).and_then(|dev| self.by_dev(dev)) {
+            return vec![disk];
+        }
+        // bcachefs names all its devices in the source, separated by colons.
+        let mut disks: Vec<&Disk> = entry.mount.source.split(':').filter_map(|path| self.by_path(root, path)).collect();
+        if entry.mount.fs == "btrfs" {
+            for name in btrfs_devices(root, &entry.mount.source) {
+                disks.extend(self.by_name(&name).filter(|disk| disks.iter().all(|known| known.name != disk.name)));
+            }
+        }
+        disks
+    }
+
     /// The disk behind a path below `/dev`, its links (`/dev/disk/by-uuid/…`) followed when the tree has them.
     pub(crate) fn by_path(&self, root: &Root, path: &str) -> Option<&Disk> {
         self.by_name(path).or_else(|| {
@@ -184,6 +200,13 @@ impl Devices {
             self.by_name(real.to_str()?)
         })
     }
+}
+
+/// Every device of the btrfs that `source` belongs to, from `/sys/fs/btrfs/UUID/devices`.
+fn btrfs_devices(root: &Root, source: &str) -> Vec<String> {
+    let own = source.strip_prefix("/dev/").unwrap_or(source);
+    let all = root.names("/sys/fs/btrfs").into_iter().map(|uuid| root.entries(format!("/sys/fs/btrfs/{uuid}/devices")));
+    all.filter(|devices| devices.iter().any(|name| name == own)).flatten().collect()
 }
 
 #[cfg(test)]

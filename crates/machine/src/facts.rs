@@ -26,7 +26,7 @@ const VM: [&str; 15] = [
 ];
 
 /// `AT_PAGESZ` of getauxval(3).
-const AT_PAGESZ: u64 = 6;
+pub(crate) const AT_PAGESZ: u64 = 6;
 
 /// The machine without its tiers.
 pub(crate) fn read(root: &Root) -> Machine {
@@ -134,7 +134,7 @@ fn page_size(root: &Root, release: &str, meminfo: &str, cpuinfo: &str) -> Known<
 }
 
 /// From the auxiliary vector, pairs of 64-bit or of 32-bit words.
-fn auxv_page(auxv: &[u8]) -> Option<Bytes> {
+pub(crate) fn auxv_page(auxv: &[u8]) -> Option<Bytes> {
     let plausible = |size: &u64| size.is_power_of_two() && (4096..=65536).contains(size);
     let word64 = |b: &[u8]| b.try_into().map(u64::from_le_bytes).ok();
     let word32 = |b: &[u8]| b.try_into().map(u32::from_le_bytes).map(u64::from).ok();

@@ -3,16 +3,25 @@
 //! files say; what a measured number means against a ceiling is left to `study`.
 #![forbid(unsafe_code)]
 
+mod below;
 mod block;
+mod capture;
+mod ceiling;
 mod facts;
+mod filesystems;
 mod heat;
 mod hops;
+mod layers;
 pub mod model;
 mod mounts;
 mod read;
 mod root;
+mod scrub;
 mod swap;
+mod warnings;
 
+pub use below::{disks_below, tier_of_path};
+pub use capture::{CaptureError, CaptureSummary, capture};
 pub use model::*;
-pub use read::{disks_below, read, tier_of_path};
+pub use read::read;
 pub use root::Root;

@@ -104,7 +104,10 @@ impl Root {
         let mut bytes = Vec::new();
         File::open(&host).and_then(|file| file.take(limit).read_to_end(&mut bytes)).map_err(why)?;
         self.note(|trace| {
-            trace.files.insert(real, bytes.clone());
+            let known = trace.files.entry(real).or_default();
+            if known.len() < bytes.len() {
+                known.clone_from(&bytes);
+            }
         });
         Ok(bytes)
     }
@@ -119,6 +122,19 @@ impl Root {
         self.note(|trace| {
             trace.folders.insert(real);
         });
+        names
+    }
+
+    /// [`Root::names`], each entry with where it leads to: what is only listed would be missing from a capture.
+    pub(crate) fn entries(&self, path: impl AsRef<Path>) -> Vec<String> {
+        let names = self.names(path.as_ref());
+        if self.trace.is_some() {
+            for entry in names.iter().map(|name| path.as_ref().join(name)) {
+                if self.link_name(&entry).is_none() {
+                    self.exists(&entry);
+                }
+            }
+        }
         names
     }
 
@@ -186,6 +202,10 @@ impl Root {
         let next = at.join(name);
         if let Some(known) = self.resolved.lock().unwrap_or_else(PoisonError::into_inner).get(&next) {
             return known.clone();
+        }
+        // The live machine's own process is no link to a number that is gone when the capture is read.
+        if self.live && next == Path::new("/proc/self") {
+            return Some(next);
         }
         let host = self.outside(&next);
         let real = match fs::symlink_metadata(&host) {

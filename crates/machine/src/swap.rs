@@ -69,13 +69,17 @@ impl Wanted {
     fn read(root: &Root) -> Self {
         let mut units = Vec::new();
         let mut told = false;
-        for name in root.names(WANTS).into_iter().filter(|name| name.ends_with(".wants") || name.ends_with(".requires"))
+        for name in root
+            .names(WANTS)
+            .into_iter()
+            .filter(|name| name.ends_with(".target.wants") || name.ends_with(".target.requires"))
         {
             told = true;
             let folder = Path::new(WANTS).join(name);
             let listed = root
                 .names(&folder)
                 .into_iter()
+                .filter(|unit| is_swap(unit))
                 .filter(|unit| root.link_name(folder.join(unit)).as_deref() != Some("null"));
             units.extend(listed);
         }
@@ -95,6 +99,12 @@ impl Wanted {
     fn has(&self, service: &str) -> bool {
         self.units.iter().any(|unit| unit.strip_suffix(".service") == Some(service))
     }
+}
+
+/// The services that set up swap, and swap units. Others stay unread: their names may be somebody's.
+fn is_swap(unit: &str) -> bool {
+    let services = ["armbian-zram-config", "dphys-swapfile", "zram-config", "zramswap"];
+    unit.ends_with(".swap") || unit.strip_suffix(".service").is_some_and(|service| services.contains(&service))
 }
 
 /// A tool with a configuration file and a service. The file alone stays behind when the package is removed, so the
@@ -130,7 +140,7 @@ fn rpi_swap(root: &Root) -> bool {
     let generator = ["/usr/lib", "/lib"]
         .iter()
         .any(|lib| root.exists(format!("{lib}/systemd/system-generators/rpi-swap-generator")));
-    let config = root.exists("/etc/rpi/swap.conf") || !root.names("/etc/rpi/swap.conf.d").is_empty();
+    let config = root.exists("/etc/rpi/swap.conf") || !root.entries("/etc/rpi/swap.conf.d").is_empty();
     let off = setting(root, "/etc/rpi/swap.conf", "Mechanism").as_deref() == Some("none");
     (generator || config) && !off
 }
@@ -147,7 +157,7 @@ fn zram_generator(root: &Root, rpi_swap: bool) -> bool {
         return true;
     }
     // An empty file or a link to /dev/null in /etc switches the shipped one off (zram-generator(8)).
-    let shadowed = root.names("/etc/systemd").iter().any(|name| name == "zram-generator.conf");
+    let shadowed = root.link_name(own).is_some() || root.exists(own);
     !rpi_swap
         && !shadowed
         && UNITS[1..].iter().any(|units| {
