@@ -65,8 +65,7 @@ pub enum Verb {
     },
     /// Hold two or more runs against each other: same, better or worse, as far as the noise allows to say.
     Compare {
-        /// Two runs or more; the first is what the others are held against. Repeats of one thing are joined by
-        /// commas: a1,a2,a3 b1,b2,b3.
+        /// Two runs or more; the first is what the others are held against.
         #[arg(required = true, num_args = 2..)]
         runs: Vec<String>,
     },

@@ -34,11 +34,10 @@ pub fn check(context: &Context, args: &CheckArgs) -> Result<ExitCode> {
         None => context.report_path(&report::file_name(&record))?,
     };
     super::report::write(&path, &report::html::report(&[&record]))?;
-    let shown = path.display().to_string();
     if context.json {
-        out::print_json(&report::json::check(&record, &study, Some(&shown)))?;
+        out::print_json(&report::json::check(&record, &study, Some(&path)))?;
     } else {
-        out::print(&report::terminal::check(&record, &study, Some(&shown), &context.style))?;
+        out::print(&report::terminal::check(&record, &study, Some(&path), &context.style))?;
     }
     Ok(exit::of_run(&finished))
 }
