@@ -189,8 +189,9 @@ impl Engine {
     }
 }
 
-/// One steady I/O pattern.
+/// One steady I/O pattern. A stored job that lacks a field, being older than the field, has its default.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Job {
     /// Reads, writes or a mix (reads).
     pub direction: Direction,

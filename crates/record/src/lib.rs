@@ -7,6 +7,7 @@ pub mod error;
 mod load;
 pub mod model;
 mod place;
+pub mod portable;
 mod recover;
 mod schema;
 pub mod spool;

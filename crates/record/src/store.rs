@@ -357,6 +357,19 @@ impl Store {
         }
     }
 
+    /// Forgets a run and everything in it.
+    ///
+    /// # Errors
+    /// [`RecordError::StillRunning`], [`RecordError::NoSuchRun`]; those of the database.
+    pub fn remove(&mut self, run: &RunId) -> Result<(), RecordError> {
+        let number = self.number(run)?;
+        let sql = "DELETE FROM run WHERE number = ?1 AND NOT EXISTS (SELECT 1 FROM owner WHERE run = ?1)";
+        match self.db.execute(sql, [number]).map_err(self.fail())? {
+            0 => Err(RecordError::StillRunning { run: run.clone() }),
+            _ => Ok(()),
+        }
+    }
+
     /// The run's number within this file.
     pub(crate) fn number(&self, run: &RunId) -> Result<i64, RecordError> {
         self.db
@@ -382,7 +395,7 @@ pub(crate) fn immediate(db: &mut Connection) -> rusqlite::Result<Transaction<'_>
 }
 
 /// `wanted`, when it is a name and no run of this file has it, else one that is both.
-pub(crate) fn free_id(transaction: &Transaction<'_>, wanted: &str) -> rusqlite::Result<RunId> {
+pub(crate) fn free_id(transaction: &Connection, wanted: &str) -> rusqlite::Result<RunId> {
     let mut id = wanted.to_owned();
     loop {
         let taken = "SELECT EXISTS (SELECT 1 FROM run WHERE id = ?)";
@@ -393,7 +406,7 @@ pub(crate) fn free_id(transaction: &Transaction<'_>, wanted: &str) -> rusqlite::
     }
 }
 
-pub(crate) fn insert_run(transaction: &Transaction<'_>, run: &Run) -> rusqlite::Result<i64> {
+pub(crate) fn insert_run(transaction: &Connection, run: &Run) -> rusqlite::Result<i64> {
     let mut tiers: Vec<&str> = Vec::new();
     for tier in run.plan.steps.iter().filter_map(|step| step.tier.as_deref()) {
         if !tiers.contains(&tier) {
@@ -424,7 +437,7 @@ pub(crate) fn insert_run(transaction: &Transaction<'_>, run: &Run) -> rusqlite::
     Ok(transaction.last_insert_rowid())
 }
 
-pub(crate) fn insert_step(transaction: &Transaction<'_>, run: i64, step: &StepRecord) -> rusqlite::Result<()> {
+pub(crate) fn insert_step(transaction: &Connection, run: i64, step: &StepRecord) -> rusqlite::Result<()> {
     let (read, write) = (RawSide::of(&step.read), RawSide::of(&step.write));
     transaction.execute(
         "INSERT INTO step VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -468,7 +481,7 @@ impl Series {
         Series { run, step: 0, intervals: 0, samples: 0 }
     }
 
-    pub fn insert(&mut self, transaction: &Transaction<'_>, step: u32, entry: &Entry) -> rusqlite::Result<()> {
+    pub fn insert(&mut self, transaction: &Connection, step: u32, entry: &Entry) -> rusqlite::Result<()> {
         if step != self.step {
             *self = Series { step, ..Series::new(self.run) };
         }
@@ -491,7 +504,7 @@ impl Series {
         Ok(())
     }
 
-    fn interval(&self, transaction: &Transaction<'_>, interval: &RawInterval) -> rusqlite::Result<()> {
+    fn interval(&self, transaction: &Connection, interval: &RawInterval) -> rusqlite::Result<()> {
         transaction.prepare_cached("INSERT INTO interval VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")?.execute(
             params![
                 self.run,

@@ -1,0 +1,140 @@
+//! A run leaves one database as a file and comes into another; a file that is not right changes nothing.
+
+mod common;
+
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use record::{RecordError, Store};
+use std::io::{Read, Write};
+
+struct Pair {
+    here: Store,
+    there: Store,
+    _dir: tempfile::TempDir,
+}
+
+fn pair() -> Pair {
+    let dir = tempfile::tempdir().unwrap();
+    let open = |name| Store::open(&dir.path().join(name)).unwrap();
+    Pair { here: open("here.db"), there: open("there.db"), _dir: dir }
+}
+
+fn exported(store: &mut Store) -> (String, Vec<u8>) {
+    let id = common::done(store);
+    let mut file = Vec::new();
+    store.export(&id, &mut file).unwrap();
+    (id, file)
+}
+
+fn packed(text: &str) -> Vec<u8> {
+    let mut out = GzEncoder::new(Vec::new(), Compression::fast());
+    out.write_all(text.as_bytes()).unwrap();
+    out.finish().unwrap()
+}
+
+fn unpacked(file: &[u8]) -> String {
+    let mut text = String::new();
+    GzDecoder::new(file).read_to_string(&mut text).unwrap();
+    text
+}
+
+#[test]
+fn a_run_arrives_whole_and_once() {
+    let Pair { mut here, mut there, _dir } = pair();
+    let (id, file) = exported(&mut here);
+    assert_eq!(there.import(&file[..]).unwrap(), id);
+    assert_eq!(there.load(&id).unwrap(), here.load(&id).unwrap());
+    assert_eq!(there.import(&file[..]).unwrap(), id, "again");
+    assert_eq!(here.import(&file[..]).unwrap(), id, "where it came from");
+    assert_eq!((here.runs().unwrap().len(), there.runs().unwrap().len()), (1, 1));
+    let mut again = Vec::new();
+    there.export(&id, &mut again).unwrap();
+    assert_eq!(unpacked(&again), unpacked(&file));
+}
+
+#[test]
+fn another_run_of_the_same_name_gets_a_new_one() {
+    let Pair { mut here, _dir, .. } = pair();
+    let (id, file) = exported(&mut here);
+    let other = packed(&unpacked(&file).replace("Raspberry Pi 5", "Raspberry Pi 4"));
+    let new = here.import(&other[..]).unwrap();
+    assert_ne!(new, id);
+    assert_eq!(here.load(&new).unwrap().run.machine.model.get().unwrap(), "Raspberry Pi 4");
+    assert_eq!(here.load(&id).unwrap().run.machine.model.get().unwrap(), "Raspberry Pi 5");
+}
+
+#[test]
+fn what_still_runs_is_not_exported() {
+    let Pair { mut here, _dir, .. } = pair();
+    let (id, _spool, _) = common::begun(&mut here);
+    assert!(matches!(here.export(&id, std::io::sink()), Err(RecordError::StillRunning { .. })));
+}
+
+#[test]
+fn a_cut_file_changes_nothing() {
+    let Pair { mut here, mut there, _dir } = pair();
+    let (_, file) = exported(&mut here);
+    for cut in (0..file.len()).step_by(7).chain([file.len() - 1, file.len() - 8, file.len() - 9]) {
+        let error = there.import(&file[..cut]).unwrap_err();
+        assert!(matches!(error, RecordError::NotPortable { .. }), "cut at {cut}: {error}");
+    }
+    let text = unpacked(&file);
+    let lines: Vec<&str> = text.lines().collect();
+    for missing in 0..lines.len() {
+        let rest: Vec<&str> = lines.iter().enumerate().filter(|(n, _)| *n != missing).map(|(_, line)| *line).collect();
+        let error = there.import(&packed(&format!("{}\n", rest.join("\n")))[..]).unwrap_err();
+        assert!(matches!(error, RecordError::NotPortable { .. }), "without line {}: {error}", missing + 1);
+    }
+    assert_eq!(there.runs().unwrap(), []);
+    there.begin(&common::run()).expect("no transaction is left open");
+}
+
+#[test]
+fn a_hostile_file_changes_nothing() {
+    let Pair { mut here, mut there, _dir } = pair();
+    let (_, file) = exported(&mut here);
+    let text = unpacked(&file);
+    let line = |n: usize| text.lines().nth(n).unwrap();
+    let histogram = text.split("\"latency\":\"").nth(1).unwrap().split('"').next().unwrap();
+    // A histogram whose counts claim to be 4 GiB long.
+    let bomb = {
+        use base64::Engine;
+        let mut inner = flate2::write::ZlibEncoder::new(Vec::new(), Compression::fast());
+        let head = [0x1c84_9303_u32, u32::MAX, 0, 3];
+        inner.write_all(&head.map(u32::to_be_bytes).concat()).unwrap();
+        inner.write_all(&[0; 4096]).unwrap();
+        let inner = inner.finish().unwrap();
+        let outer = [&0x1c84_9314_u32.to_be_bytes()[..], &(inner.len() as u32).to_be_bytes(), &inner].concat();
+        base64::engine::general_purpose::STANDARD.encode(outer)
+    };
+    let twice = text.replacen(line(2), &format!("{}\n{}", line(2), line(2)), 1);
+    let whole = |body: &str| format!("{}\n{}\n{body}\n", line(0), line(1));
+    let cases = [
+        ("", String::new()),
+        ("another file", "{\"name\": \"shopping\"}\n".into()),
+        ("a running run", text.replacen("\"state\":\"done\"", "\"state\":\"running\"", 1)),
+        ("a step twice", twice),
+        ("a second run", whole(line(1))),
+        ("a histogram of nothing", text.replace(histogram, "AAAA")),
+        ("a histogram that is too large", text.replace(histogram, &bomb)),
+        ("no Base64", text.replace(histogram, "%%%%")),
+        ("an unknown kind", whole("{\"poem\": {}}")),
+        ("no JSON", whole("once upon a time")),
+        ("nesting", whole(&"[".repeat(100_000))),
+        ("a line without end", whole(&format!("\"{}", "x".repeat(20 << 20)))),
+        ("more after the end", format!("{text}{}\n", line(2))),
+        ("a wrong count", text.replace("{\"end\":{\"lines\":8}}", "{\"end\":{\"lines\":9}}")),
+    ];
+    assert!(text.contains("{\"end\":{\"lines\":8}}"));
+    for (what, text) in cases {
+        let error = there.import(&packed(&text)[..]).expect_err(what);
+        assert!(matches!(error, RecordError::NotPortable { .. }), "{what}: {error}");
+        let sentence = error.to_string();
+        assert!(sentence.len() < 500 && !sentence.contains('\n'), "{what}: {sentence}");
+    }
+    let newer = packed(&text.replace("\"tiermark_run\":1", "\"tiermark_run\":2"));
+    assert!(matches!(there.import(&newer[..]), Err(RecordError::NewerPortable { found: 2, known: 1 })));
+    assert!(matches!(there.import(&b"not packed at all"[..]), Err(RecordError::NotPortable { .. })));
+    assert_eq!(there.runs().unwrap(), []);
+}

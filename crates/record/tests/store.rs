@@ -1,0 +1,234 @@
+//! The database through its face: what goes in comes out, and every file that is not right is told in a sentence.
+
+mod common;
+
+use basics::Nanos;
+use record::{RecordError, State, Store};
+use std::path::Path;
+
+fn open(dir: &tempfile::TempDir) -> Store {
+    Store::open(&dir.path().join("data/tiermark.db")).unwrap()
+}
+
+#[test]
+fn what_goes_in_comes_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = open(&dir);
+    let (id, spool, step) = common::begun(&mut store);
+    assert_eq!(store.runs().unwrap()[0].state, State::Running);
+    store.calibrated(&id, 13.25).unwrap();
+    store.finish(&id, &State::Failed("the disk went away".into()), &["a last note".into()]).unwrap();
+    assert!(!spool.path().exists());
+
+    let record = Store::open_for_reading(store.path()).unwrap().load(&id).unwrap();
+    let expected = record::Run {
+        id: id.clone(),
+        state: State::Failed("the disk went away".into()),
+        ended: record.run.ended,
+        harness_ns_per_op: Some(13.25),
+        notes: vec!["a note".into(), "a last note".into()],
+        ..common::run()
+    };
+    assert_eq!(record.run, expected);
+    assert_eq!(record.run.plan.hash(), common::run().plan.hash());
+    assert!(record.run.ended.unwrap() > Nanos(1_700_000_000_000_000_000));
+    assert_eq!(record.steps, [step]);
+    assert_eq!(record.intervals, (0..3).map(|n| (0, common::interval(n))).collect::<Vec<_>>());
+    assert_eq!(record.samples, (0..3).map(|n| (0, common::sample(n))).collect::<Vec<_>>());
+
+    let head = store.runs().unwrap().remove(0);
+    assert_eq!((head.method.as_str(), head.target.as_str(), head.steps), ("check", "null", 1));
+    assert_eq!(head.tiers, ["sda", "mmcblk0"]);
+}
+
+#[test]
+fn runs_are_found_by_what_people_type() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = open(&dir);
+    assert!(matches!(store.find("last"), Err(RecordError::NoSuchRun { .. })));
+    for id in ["0123abcd", "0123ffff", "89abcdef"] {
+        assert_eq!(store.begin(&record::Run { id: id.into(), ..common::run() }).unwrap(), id);
+    }
+    let other = store.begin(&record::Run { id: "89abcdef".into(), ..common::run() }).unwrap();
+    assert_ne!(other, "89abcdef", "a name is given once");
+    assert_eq!(store.find("last").unwrap(), other);
+    assert_eq!(store.find("0123a").unwrap(), "0123abcd");
+    assert_eq!(store.find("89ABCDEF").unwrap(), "89abcdef");
+    let ambiguous = store.find("0123").unwrap_err().to_string();
+    assert!(ambiguous.contains("0123abcd") && ambiguous.contains("0123ffff"), "{ambiguous}");
+    for nonsense in ["", "012", "0123abcd0", "xyzw", "01%3", "0123'"] {
+        assert!(matches!(store.find(nonsense), Err(RecordError::NotARun { .. })), "{nonsense}");
+    }
+    assert!(matches!(store.find("ffff"), Err(RecordError::NoSuchRun { .. })));
+    let order: Vec<_> = store.runs().unwrap().into_iter().map(|run| run.id).collect();
+    assert_eq!(order, [other.as_str(), "89abcdef", "0123ffff", "0123abcd"]);
+}
+
+#[test]
+fn a_run_is_removed_when_it_has_ended() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = open(&dir);
+    let (id, _spool, _) = common::begun(&mut store);
+    assert!(matches!(store.remove(&id), Err(RecordError::StillRunning { .. })));
+    store.finish(&id, &State::Done, &[]).unwrap();
+    store.remove(&id).unwrap();
+    assert!(matches!(store.load(&id), Err(RecordError::NoSuchRun { .. })));
+    let db = rusqlite::Connection::open(store.path()).unwrap();
+    let rest = "SELECT (SELECT count(*) FROM step) + (SELECT count(*) FROM interval) + (SELECT count(*) FROM sample)";
+    assert_eq!(db.query_row(rest, [], |row| row.get::<_, i64>(0)).unwrap(), 0);
+}
+
+/// One sentence that names the file and the way out.
+fn sentence(error: RecordError, path: &Path) -> String {
+    let text = error.to_string();
+    assert!(text.contains(&path.display().to_string()) && text.contains("--db"), "{text}");
+    assert!(!text.contains('\n') && !text.contains("  "), "{text}");
+    text
+}
+
+#[test]
+fn what_is_no_database_of_ours_is_told_and_left() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.db");
+    for open in [Store::open as fn(&Path) -> _, Store::open_for_reading] {
+        std::fs::write(&path, "this is a shopping list, and quite a long one, with bread and butter in it").unwrap();
+        let before = std::fs::read(&path).unwrap();
+        assert!(sentence(open(&path).unwrap_err(), &path).contains("no SQLite file"));
+        assert_eq!(std::fs::read(&path).unwrap(), before);
+
+        std::fs::remove_file(&path).unwrap();
+        rusqlite::Connection::open(&path).unwrap().execute_batch("CREATE TABLE bread (butter)").unwrap();
+        let before = std::fs::read(&path).unwrap();
+        assert!(sentence(open(&path).unwrap_err(), &path).contains("another program's"));
+        assert_eq!(std::fs::read(&path).unwrap(), before);
+        std::fs::remove_file(&path).unwrap();
+
+        sentence(open(dir.path()).unwrap_err(), dir.path());
+    }
+    assert!(matches!(Store::open_for_reading(&path), Err(RecordError::NoDatabase { .. })));
+    assert!(!path.exists(), "reading makes nothing");
+    sentence(Store::open(Path::new("/proc/version/x.db")).unwrap_err(), Path::new("/proc/version"));
+}
+
+#[test]
+fn a_newer_database_is_told_and_left() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = open(&dir).path().to_owned();
+    rusqlite::Connection::open(&path).unwrap().pragma_update(None, "user_version", 999).unwrap();
+    for open in [Store::open as fn(&Path) -> _, Store::open_for_reading] {
+        let text = sentence(open(&path).unwrap_err(), &path);
+        assert!(text.contains("newer tiermark") && text.contains("999"), "{text}");
+    }
+}
+
+#[test]
+fn a_damaged_database_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = open(&dir);
+    let id = common::done(&mut store);
+    let path = store.path().to_owned();
+    drop(store);
+    let whole = std::fs::read(&path).unwrap();
+    let mut told = 0;
+    for page in 1..whole.len() / 4096 {
+        let mut damaged = whole.clone();
+        damaged[page * 4096..(page + 1) * 4096].fill(0xA5);
+        std::fs::write(&path, damaged).unwrap();
+        let read = Store::open_for_reading(&path).and_then(|store| store.load(&id));
+        if let Err(error) = read {
+            assert!(matches!(error, RecordError::Damaged { .. } | RecordError::NoSuchRun { .. }), "{error:?}");
+            told += 1;
+        }
+    }
+    assert!(told > 3, "{told}");
+    std::fs::write(&path, &whole[..whole.len() / 2]).unwrap();
+    let read = Store::open_for_reading(&path).and_then(|store| store.load(&id));
+    assert!(matches!(read, Err(RecordError::Damaged { .. })), "{read:?}");
+}
+
+#[test]
+fn the_first_schema_still_opens() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("old.db");
+    let dump = include_str!("fixtures/version-1.sql");
+    rusqlite::Connection::open(&path).unwrap().execute_batch(dump).unwrap();
+    let store = Store::open(&path).unwrap();
+    let record = store.load(&store.find("0123abcd").unwrap()).unwrap();
+    assert_eq!(record.run.machine.model.get().unwrap(), "Raspberry Pi 5");
+    assert_eq!(record.run.plan, common::run().plan);
+    assert_eq!(record.steps[0].read.operations(), 6);
+    assert_eq!(record.steps[0].read.latency.max().unwrap().us().round(), 73.0);
+    assert_eq!(record.steps[0].engine.as_ref().unwrap().dropped.len(), 1);
+    assert_eq!(record.intervals, (0..3).map(|n| (0, common::interval(n))).collect::<Vec<_>>());
+    assert_eq!(record.samples[2], (0, common::sample(2)));
+    assert_eq!(store.runs().unwrap()[0].state, State::Done);
+}
+
+/// What is undone when a test ends, however it ends.
+struct Unmount<'a>(&'a Path);
+
+impl Drop for Unmount<'_> {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").arg(self.0).status();
+    }
+}
+
+/// A small file system, when this user may mount one.
+fn tmpfs<'a>(test: &str, at: &'a Path, size: &str) -> Option<Unmount<'a>> {
+    if !rustix::process::geteuid().is_root() {
+        println!("SKIP {test}: needs root");
+        return None;
+    }
+    let options = format!("size={size}");
+    let mounted = std::process::Command::new("mount")
+        .args(["-t", "tmpfs", "-o", &options, "tiermark-test"])
+        .arg(at)
+        .status()
+        .unwrap();
+    assert!(mounted.success());
+    Some(Unmount(at))
+}
+
+#[test]
+fn a_full_disk_is_told_and_what_was_committed_is_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(_mount) = tmpfs("a_full_disk_is_told_and_what_was_committed_is_kept", dir.path(), "512k") else { return };
+    let path = dir.path().join("tiermark.db");
+    let mut store = Store::open(&path).unwrap();
+    let id = store.begin(&common::run()).unwrap();
+    let mut spool = store.spool(&id).unwrap();
+    let mut committed = 0;
+    let error = loop {
+        for n in 0..200 {
+            spool.interval(committed, &common::interval(n));
+        }
+        match store.commit_step(&mut spool, &common::step(committed, &[])) {
+            Ok(()) => committed += 1,
+            Err(error) => break error,
+        }
+        assert!(committed < 100, "512 KiB hold no more");
+    };
+    assert!(matches!(error, RecordError::Full { .. }), "{error:?}");
+    sentence(error, &path);
+    assert!(committed > 0);
+    assert_eq!(store.load(&id).unwrap().steps.len(), committed as usize);
+    std::fs::write(dir.path().join("fill"), vec![0; 1 << 20]).unwrap_err();
+    let error = Store::open(&dir.path().join("other.db")).map(drop).unwrap_err();
+    assert!(matches!(error, RecordError::Full { .. }), "{error:?}");
+}
+
+#[test]
+fn a_read_only_place_can_be_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(_mount) = tmpfs("a_read_only_place_can_be_read", dir.path(), "4M") else { return };
+    let path = dir.path().join("100% mine?.db");
+    let mut store = Store::open(&path).unwrap();
+    let id = common::done(&mut store);
+    drop(store);
+    let status = std::process::Command::new("mount").args(["-o", "remount,ro"]).arg(dir.path()).status().unwrap();
+    assert!(status.success());
+    let store = Store::open_for_reading(&path).unwrap();
+    assert_eq!(store.load(&id).unwrap().steps.len(), 1);
+    assert!(store.notes().is_empty());
+    assert!(matches!(Store::open(&path), Err(RecordError::ReadOnly { .. })));
+}
