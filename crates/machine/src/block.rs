@@ -169,7 +169,9 @@ impl Devices {
 
     /// The disk of this name, or with a partition of it; `mapper/NAME` and sysfs's `!` for `/` are understood.
     pub(crate) fn by_name(&self, name: &str) -> Option<&Disk> {
-        let name = name.strip_prefix("/dev/").unwrap_or(name).replace('/', "!");
+        let name = name.strip_prefix("/dev/").unwrap_or(name);
+        // Android keeps its nodes one folder further down.
+        let name = name.strip_prefix("block/").unwrap_or(name).replace('/', "!");
         let mapped = name.strip_prefix("mapper!");
         self.disks.iter().find(|disk| {
             disk.name == name

@@ -3,6 +3,7 @@
 //! tiermark read the machine it runs on. A missing, empty or garbled file is a [`Known::Unknown`], never an error.
 
 use basics::{Known, Why};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -90,7 +91,7 @@ impl Root {
     /// # Errors
     /// Why there are none: no such file (or not a regular one), no permission, or what the system said.
     pub fn bytes(&self, path: impl AsRef<Path>, limit: u64) -> Result<Vec<u8>, Why> {
-        let real = self.real(path.as_ref()).ok_or(Why::NotReported)?;
+        let real = self.followed(path.as_ref()).ok_or(Why::NotReported)?;
         let host = self.outside(&real);
         let why = |error: std::io::Error| match error.kind() {
             ErrorKind::PermissionDenied => Why::NoPermission,
@@ -104,7 +105,7 @@ impl Root {
         let mut bytes = Vec::new();
         File::open(&host).and_then(|file| file.take(limit).read_to_end(&mut bytes)).map_err(why)?;
         self.note(|trace| {
-            let known = trace.files.entry(real).or_default();
+            let known = trace.files.entry(real.into_owned()).or_default();
             if known.len() < bytes.len() {
                 known.clone_from(&bytes);
             }
@@ -114,13 +115,13 @@ impl Root {
 
     /// The names in a folder, sorted so that `sda10` follows `sda9`; none when it can't be read.
     pub fn names(&self, path: impl AsRef<Path>) -> Vec<String> {
-        let Some(real) = self.real(path.as_ref()) else { return Vec::new() };
+        let Some(real) = self.followed(path.as_ref()) else { return Vec::new() };
         let Ok(entries) = fs::read_dir(self.outside(&real)) else { return Vec::new() };
         let mut names: Vec<String> =
             entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
         names.sort_by_cached_key(|name| natural(name));
         self.note(|trace| {
-            trace.folders.insert(real);
+            trace.folders.insert(real.into_owned());
         });
         names
     }
@@ -140,14 +141,14 @@ impl Root {
 
     /// True when something is there, links followed.
     pub fn exists(&self, path: impl AsRef<Path>) -> bool {
-        self.real(path.as_ref()).is_some_and(|real| {
-            let found = fs::symlink_metadata(self.outside(&real));
+        self.followed(path.as_ref()).is_some_and(|real| {
+            let found = fs::metadata(self.outside(&real));
             if let Ok(meta) = &found {
                 self.note(|trace| {
                     if meta.is_dir() {
-                        trace.folders.insert(real.clone());
+                        trace.folders.insert(real.to_path_buf());
                     } else {
-                        trace.files.entry(real.clone()).or_default();
+                        trace.files.entry(real.to_path_buf()).or_default();
                     }
                 });
             }
@@ -162,6 +163,12 @@ impl Root {
         }
         let mut links = 0;
         self.resolve(path.as_ref(), &mut links)
+    }
+
+    /// A path that can be opened without leaving the root: the real one in a tree, any on the live machine, where the kernel
+    /// follows the links and looking them up first would cost twice the calls.
+    fn followed<'p>(&self, path: &'p Path) -> Option<Cow<'p, Path>> {
+        if self.live && self.trace.is_none() { Some(Cow::Borrowed(path)) } else { self.real(path).map(Cow::Owned) }
     }
 
     /// The last component of a link's target, whether or not it leads anywhere: sysfs names a driver or a subsystem so.

@@ -30,13 +30,14 @@ impl Width {
         ceiling::pcie_name(self.generation, self.lanes)
     }
 
-    /// The lower of both in each respect.
-    fn and(self, other: Width) -> Width {
-        Width { generation: self.generation.min(other.generation), lanes: self.lanes.min(other.lanes) }
+    /// After the line code, in MB/s.
+    fn mbps(self) -> f64 {
+        ceiling::pcie(self.generation, self.lanes, None).encoded_mbps.unwrap_or(0.0)
     }
 
-    fn less_than(self, other: Width) -> bool {
-        self.generation < other.generation || self.lanes < other.lanes
+    /// What two ends agree on: the lower of each.
+    fn lower(self, other: Width) -> Width {
+        Width { generation: self.generation.min(other.generation), lanes: self.lanes.min(other.lanes) }
     }
 }
 
@@ -138,8 +139,8 @@ fn limit(root: &Root, disk: &Disk, nodes: &[Node], links: &[Link], hop: Option<&
     let domain = device.name.split(':').next();
     let nodes = &nodes[nodes.iter().position(|node| node.name.split(':').next() == domain)?..];
     let can = Width::read(root, device, "max")?;
-    let now = links.iter().map(|link| link.now).reduce(Width::and)?;
-    if !now.less_than(can) {
+    let now = links.iter().map(|link| link.now).min_by(|a, b| a.mbps().total_cmp(&b.mbps()))?;
+    if now.mbps() >= can.mbps() {
         return None;
     }
     if let Some(hop) = hop {
@@ -150,59 +151,51 @@ fn limit(root: &Root, disk: &Disk, nodes: &[Node], links: &[Link], hop: Option<&
         let (low, high) = ceiling::pcie(width.generation, width.lanes, payload).practical_mbps.unwrap_or_default();
         format!("{} ({low}–{high} MB/s)", width.name())
     };
-    let most = |node: &Node| Width::read(root, node, "max");
-    let (front, switch) = match nodes {
-        [front, switch @ .., _] => (most(front), switch),
+    // A port that does not tell its best is taken at what it does.
+    let most = |node: &Node| Width::read(root, node, "max").or_else(|| Width::read(root, node, "current"));
+    let (port, switch) = match nodes {
+        [port, switch @ .., _] => (most(port), switch),
         _ => (None, &[][..]),
     };
-    let tightest = switch
-        .iter()
-        .filter_map(|node| Some((node, most(node)?)))
-        .filter(|(_, most)| most.less_than(can))
-        .min_by_key(|(_, most)| (most.generation, most.lanes));
+    let tightest = switch.iter().filter_map(|node| Some((node, most(node)?)));
+    let tightest = tightest.min_by(|(_, a), (_, b)| a.mbps().total_cmp(&b.mbps()));
     let what = format!("{} links at {}", disk.name, rate(now));
-    let (id, text) = match (tightest, front) {
-        (Some((node, most)), front) => {
-            let board = match front {
-                Some(front) if now.less_than(front.and(can)) => {
-                    format!(" and the board's port {}", rate(front.and(can)))
-                }
-                Some(front) => format!("; the board's port goes no further than {} either", front.name()),
+    let limits = |width: Width| width.mbps() <= now.mbps();
+    let mut cause = None;
+    let (id, text) = match (tightest, port) {
+        (Some((node, width)), port) if limits(width) => {
+            cause = Some(node);
+            let board = match port {
+                Some(port) if limits(port) => format!("; the board's port reports no more than {} too", port.name()),
+                Some(port) => format!(" and the board's port {}", rate(port.lower(can))),
                 None => String::new(),
             };
             let switch = format!("the PCIe switch {} ({})", node.name, maker(root, node));
-            (
-                "pcie-switch-limits",
-                format!(
-                    "{what} because of {switch}, which goes no further than {}; the device can do {}{board}",
-                    most.name(),
-                    rate(can)
-                ),
-            )
-        }
-        (None, Some(front)) if front.less_than(can) && !now.less_than(front.and(can)) => (
-            "pcie-link-limits",
-            format!(
-                "{what} because the board's port goes no further than {}; the device can do {}",
-                front.name(),
+            let most = width.name();
+            let text = format!(
+                "{what} because of {switch}, which goes no further than {most}; the device can do {}{board}",
                 rate(can)
-            ),
-        ),
-        (None, Some(front)) => (
-            "pcie-link-limits",
-            format!(
-                "{what} though the device can do {} and the port in front of it {}: look at the cable, the contacts and the firmware's setting",
+            );
+            ("pcie-switch-limits", text)
+        }
+        (_, Some(port)) if limits(port) => {
+            cause = nodes.first();
+            let most = port.name();
+            let text =
+                format!("{what} because the board's port goes no further than {most}; the device can do {}", rate(can));
+            ("pcie-link-limits", text)
+        }
+        (_, Some(port)) => {
+            let text = format!(
+                "{what} though the device can do {} and the board's port {}: look at the cable, the contacts and the firmware's setting",
                 rate(can),
-                front.name()
-            ),
-        ),
-        (None, None) => ("pcie-link-limits", format!("{what}; the device can do {}", rate(can))),
+                port.name()
+            );
+            ("pcie-link-limits", text)
+        }
+        (_, None) => ("pcie-link-limits", format!("{what}; the device can do {}", rate(can))),
     };
-    Some(Warning {
-        id: id.to_owned(),
-        text: format!("{text}."),
-        evidence: evidence(root, device, tightest.map(|(node, _)| node)),
-    })
+    Some(Warning { id: id.to_owned(), text: format!("{text}."), evidence: evidence(root, device, cause) })
 }
 
 fn evidence(root: &Root, device: &Node, limiting: Option<&Node>) -> String {

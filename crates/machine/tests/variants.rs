@@ -1,0 +1,768 @@
+//! Small trees, each one thing: buses that the golden machines lack, layouts that people make by hand, older kernels.
+
+mod support;
+
+use basics::{Bytes, Known};
+use machine::{Machine, Root, TierKind, disks_below, tier_of_path};
+use std::path::Path;
+use support::{Tree, hops, kinds, practical, tier, warning};
+
+/// Facts of a disk of 1 GiB.
+fn disk(tree: &Tree, dir: &str, dev: &str) {
+    tree.files(
+        dir,
+        &[
+            ("size", "2097152\n"),
+            ("dev", dev),
+            ("ro", "0"),
+            ("queue/rotational", "0"),
+            ("queue/logical_block_size", "512"),
+        ],
+    );
+}
+
+/// A USB device with a SCSI disk, laid out as the kernel does.
+fn usb_disk(tree: &Tree, controller: &str, device: &str, name: &str, speed: &str, driver: &str) -> String {
+    let (bus, ports) = device.split_once('-').unwrap();
+    let mut dir = format!("/sys/devices/{controller}/usb{bus}");
+    tree.file(&format!("{dir}/speed"), speed);
+    let mut path = String::new();
+    for port in ports.split('.') {
+        path = if path.is_empty() { port.to_owned() } else { format!("{path}.{port}") };
+        dir = format!("{dir}/{bus}-{path}");
+        tree.files(&dir, &[("speed", speed), ("version", " 2.00")]);
+    }
+    let interface = format!("{dir}/{device}:1.0");
+    tree.link(&format!("{interface}/driver"), &format!("/sys/bus/usb/drivers/{driver}"));
+    let block = format!("{interface}/host0/target0:0:0/0:0:0:0/block/{name}");
+    disk(tree, &block, &format!("8:{}", 16 * (name.as_bytes()[2] - b'a')));
+    tree.link(&format!("/sys/block/{name}"), &format!("../..{block}"));
+    dir
+}
+
+fn pci(tree: &Tree, dir: &str, now: Link, most: Link) {
+    tree.files(
+        dir,
+        &[
+            ("current_link_speed", now.0),
+            ("current_link_width", now.1),
+            ("max_link_speed", most.0),
+            ("max_link_width", most.1),
+        ],
+    );
+}
+
+/// Speed and width of a link, as sysfs words them.
+type Link<'a> = (&'a str, &'a str);
+
+/// An NVMe disk below a chain of PCI functions, each with its present and best link.
+fn nvme(tree: &Tree, chain: &[(&str, Link, Link)]) {
+    let mut dir = "/sys/devices/pci0000:00".to_owned();
+    for (address, now, most) in chain {
+        dir = format!("{dir}/{address}");
+        pci(tree, &dir, *now, *most);
+    }
+    let block = format!("{dir}/nvme/nvme0/nvme0n1");
+    disk(tree, &block, "259:0");
+    tree.link("/sys/block/nvme0n1", &format!("../..{block}"));
+}
+
+fn mounts(tree: &Tree, lines: &[&str]) {
+    let lines: Vec<String> = lines.iter().enumerate().map(|(i, line)| format!("{} 1 {line}\n", 20 + i)).collect();
+    tree.file("/proc/self/mountinfo", lines.concat());
+}
+
+// ---- PCIe
+
+#[test]
+fn gen3_forced_on_a_pi5() {
+    let tree = Tree::empty();
+    nvme(
+        &tree,
+        &[
+            ("0000:00:00.0", ("8.0 GT/s PCIe", "1"), ("8.0 GT/s PCIe", "1")),
+            ("0000:01:00.0", ("8.0 GT/s PCIe", "1"), ("8.0 GT/s PCIe", "4")),
+        ],
+    );
+    let machine = tree.read();
+    let disk = tier(&machine, "nvme0n1");
+    assert_eq!((hops(disk), practical(disk)), (vec!["PCIe Gen3 x1"], (790.0, 910.0)));
+    assert!(warning(disk, "pcie-link-limits").unwrap().contains("the board's port goes no further than PCIe Gen3 x1"));
+}
+
+#[test]
+fn gen4_x4_has_nothing_to_say() {
+    let tree = Tree::empty();
+    nvme(
+        &tree,
+        &[
+            ("0000:00:06.0", ("16.0 GT/s PCIe", "4"), ("16.0 GT/s PCIe", "4")),
+            ("0000:01:00.0", ("16.0 GT/s PCIe", "4"), ("16.0 GT/s PCIe", "4")),
+        ],
+    );
+    let machine = tree.read();
+    assert_eq!(practical(tier(&machine, "nvme0n1")), (6300.0, 7300.0));
+    assert!(tier(&machine, "nvme0n1").warnings.is_empty());
+}
+
+#[test]
+fn a_link_that_trained_too_low() {
+    let tree = Tree::empty();
+    nvme(
+        &tree,
+        &[
+            ("0000:00:06.0", ("2.5 GT/s PCIe", "4"), ("16.0 GT/s PCIe", "4")),
+            ("0000:01:00.0", ("2.5 GT/s PCIe", "4"), ("8.0 GT/s PCIe", "4")),
+        ],
+    );
+    let machine = tree.read();
+    let text = warning(tier(&machine, "nvme0n1"), "pcie-link-limits").unwrap();
+    assert!(text.contains("PCIe Gen1 x4 (800–860 MB/s) though the device can do PCIe Gen3 x4"), "{text}");
+}
+
+/// The switch can do Gen3; the one lane above it is the board's.
+#[test]
+fn a_fast_switch_on_a_slow_port() {
+    let tree = Tree::empty();
+    let (slow, fast) = (("5.0 GT/s PCIe", "1"), ("8.0 GT/s PCIe", "2"));
+    nvme(
+        &tree,
+        &[
+            ("0000:00:00.0", slow, slow),
+            ("0000:01:00.0", slow, fast),
+            ("0000:02:00.0", fast, fast),
+            ("0000:03:00.0", fast, ("8.0 GT/s PCIe", "4")),
+        ],
+    );
+    let machine = tree.read();
+    let disk = tier(&machine, "nvme0n1");
+    assert_eq!(hops(disk), ["PCIe Gen2 x1 to switch", "PCIe Gen3 x2"]);
+    assert_eq!(disk.ceiling.get().unwrap().hop, "PCIe Gen2 x1 to switch");
+    assert!(warning(disk, "pcie-link-limits").unwrap().contains("board's port goes no further than PCIe Gen2 x1"));
+}
+
+/// Made by hand with the switch as one device, without its best link and in an older kernel's words.
+#[test]
+fn a_switch_as_one_device() {
+    let tree = Tree::empty();
+    let base = "/sys/devices/platform/axi/1000110000.pcie/pci0000:00/0000:00:00.0";
+    pci(&tree, base, ("5 GT/s", "1"), ("8 GT/s", "1"));
+    tree.files(
+        &format!("{base}/0000:01:00.0"),
+        &[("current_link_speed", "5 GT/s"), ("current_link_width", "x1"), ("vendor", "0x1b21"), ("device", "0x1184")],
+    );
+    pci(&tree, &format!("{base}/0000:01:00.0/0000:02:00.0"), ("5 GT/s", "1"), ("8 GT/s", "2"));
+    disk(&tree, &format!("{base}/0000:01:00.0/0000:02:00.0/nvme/nvme0/nvme0n1"), "259:0");
+    tree.link("/sys/block/nvme0n1", &format!("{base}/0000:01:00.0/0000:02:00.0/nvme/nvme0/nvme0n1"));
+    let machine = tree.read();
+    let disk = tier(&machine, "nvme0n1");
+    assert_eq!((practical(disk), disk.ceiling.get().unwrap().hop.as_str()), ((400.0, 430.0), "PCIe Gen2 x1"));
+    let text = warning(disk, "pcie-switch-limits").unwrap();
+    assert!(text.contains("because of the PCIe switch 0000:01:00.0 (ASMedia ASM1184)"), "{text}");
+}
+
+/// Folders instead of links: the bridges are found by their bus numbers.
+#[test]
+fn flat_pci_devices() {
+    let tree = Tree::empty();
+    let bus = "/sys/bus/pci/devices";
+    disk(&tree, "/sys/block/nvme0n1", "259:0");
+    tree.files("/sys/class/nvme/nvme0", &[("address", "0000:03:00.0"), ("model", "INTEL MEMPEK1W016GA")]);
+    for (address, below) in [("0000:00:00.0", "1"), ("0000:01:00.0", "2"), ("0000:02:03.0", "3")] {
+        let most = if address == "0000:00:00.0" { "8.0 GT/s PCIe" } else { "5.0 GT/s PCIe" };
+        pci(&tree, &format!("{bus}/{address}"), ("5.0 GT/s PCIe", "1"), (most, "1"));
+        tree.file(&format!("{bus}/{address}/secondary_bus_number"), below);
+    }
+    pci(&tree, &format!("{bus}/0000:03:00.0"), ("5.0 GT/s PCIe", "1"), ("8.0 GT/s PCIe", "2"));
+    let machine = tree.read();
+    let disk = tier(&machine, "nvme0n1");
+    assert_eq!(hops(disk), ["PCIe Gen2 x1 to switch", "PCIe Gen2 x1"]);
+    assert!(warning(disk, "pcie-switch-limits").is_some());
+}
+
+#[test]
+fn attributes_in_the_device_folder_itself() {
+    let tree = Tree::empty();
+    disk(&tree, "/sys/block/nvme0n1", "259:0");
+    pci(&tree, "/sys/block/nvme0n1/device/device", ("8.0 GT/s PCIe", "4"), ("8.0 GT/s PCIe", "4"));
+    disk(&tree, "/sys/block/sda", "8:0");
+    tree.files("/sys/block/sda/device", &[("speed", "5000"), ("version", " 3.20"), ("driver", "uas"), ("model", "X")]);
+    disk(&tree, "/sys/block/mmcblk0", "179:0");
+    tree.files("/sys/block/mmcblk0/device", &[("type", "SD"), ("name", "SC32G")]);
+    tree.file(
+        "/sys/kernel/debug/mmc0/ios",
+        "clock:\t\t50000000 Hz\nbus width:\t2 (4 bits)\ntiming spec:\t2 (sd high-speed)\n",
+    );
+    let machine = tree.read();
+    assert_eq!(hops(tier(&machine, "nvme0n1")), ["PCIe Gen3 x4"]);
+    assert_eq!((hops(tier(&machine, "sda")), tier(&machine, "sda").kind), (vec!["USB 3 5 Gbit/s"], TierKind::Usb));
+    assert_eq!((hops(tier(&machine, "mmcblk0")), tier(&machine, "mmcblk0").kind), (vec!["SD HS"], TierKind::Sd));
+}
+
+/// A tree unpacked without links: `/sys/block` holds folders, the way to the disk is searched.
+#[test]
+fn a_tree_without_links() {
+    let tree = Tree::empty();
+    disk(&tree, "/sys/block/sda", "8:0");
+    let usb = "/sys/devices/platform/axi/1000120000.pcie/1f00300000.usb/xhci-hcd.1/usb4";
+    tree.files(&format!("{usb}/4-1"), &[("speed", "5000"), ("version", "3.20")]);
+    disk(&tree, &format!("{usb}/4-1/4-1:1.0/host0/target0:0:0/0:0:0:0/block/sda"), "8:0");
+    assert_eq!(hops(tier(&tree.read(), "sda")), ["USB 3 5 Gbit/s"]);
+}
+
+#[test]
+fn a_namespace_of_a_multipath_subsystem() {
+    let tree = Tree::empty();
+    disk(&tree, "/sys/devices/virtual/nvme-subsystem/nvme-subsys0/nvme0n1", "259:0");
+    tree.link("/sys/block/nvme0n1", "../devices/virtual/nvme-subsystem/nvme-subsys0/nvme0n1");
+    let device = "/sys/devices/pci0000:00/0000:00:06.0/0000:01:00.0";
+    pci(&tree, device, ("16.0 GT/s PCIe", "4"), ("16.0 GT/s PCIe", "4"));
+    tree.file(&format!("{device}/nvme/nvme0/address"), "0000:01:00.0")
+        .link("/sys/class/nvme/nvme0", &format!("../../../{device}/nvme/nvme0"));
+    assert_eq!(hops(tier(&tree.read(), "nvme0n1")), ["PCIe Gen4 x4"]);
+}
+
+/// Intel VMD: the function in front of the domain is no port of it.
+#[test]
+fn a_disk_behind_vmd() {
+    let tree = Tree::empty();
+    let link = ("8.0 GT/s PCIe", "4");
+    let vmd = "/sys/devices/pci0000:00/0000:00:0e.0/pci10000:e0/10000:e0:06.0";
+    tree.file("/sys/devices/pci0000:00/0000:00:0e.0/class", "0x010400");
+    pci(&tree, vmd, link, link);
+    pci(&tree, &format!("{vmd}/10000:e1:00.0"), link, ("16.0 GT/s PCIe", "4"));
+    disk(&tree, &format!("{vmd}/10000:e1:00.0/nvme/nvme0/nvme0n1"), "259:0");
+    tree.link("/sys/block/nvme0n1", &format!("{vmd}/10000:e1:00.0/nvme/nvme0/nvme0n1"));
+    let machine = tree.read();
+    assert_eq!(hops(tier(&machine, "nvme0n1")), ["PCIe Gen3 x4"]);
+    assert!(warning(tier(&machine, "nvme0n1"), "pcie-link-limits").unwrap().contains("board's port"));
+}
+
+#[test]
+fn sata_controller_on_one_lane() {
+    let tree = Tree::empty();
+    let hba = "/sys/devices/platform/axi/1000110000.pcie/pci0000:00/0000:00:00.0/0000:01:00.0";
+    pci(
+        &tree,
+        "/sys/devices/platform/axi/1000110000.pcie/pci0000:00/0000:00:00.0",
+        ("5.0 GT/s PCIe", "1"),
+        ("5.0 GT/s PCIe", "1"),
+    );
+    pci(&tree, hba, ("5.0 GT/s PCIe", "1"), ("8.0 GT/s PCIe", "2"));
+    tree.file(&format!("{hba}/ata3/link3/ata_link/link3/sata_spd"), "6.0 Gbps");
+    disk(&tree, &format!("{hba}/ata3/host2/target2:0:0/2:0:0:0/block/sda"), "8:0");
+    tree.link("/sys/block/sda", &format!("{hba}/ata3/host2/target2:0:0/2:0:0:0/block/sda"));
+    let machine = tree.read();
+    let disk = tier(&machine, "sda");
+    assert_eq!((hops(disk), disk.kind), (vec!["PCIe Gen2 x1", "SATA 6 Gbit/s"], TierKind::Sata));
+    assert_eq!(disk.ceiling.get().unwrap().hop, "PCIe Gen2 x1");
+}
+
+// ---- USB
+
+#[test]
+fn usb_generations() {
+    for (speed, name, range) in [
+        ("12", "USB 1 12 Mbit/s", (1.0, 1.2)),
+        ("480", "USB 2 480 Mbit/s", (30.0, 40.0)),
+        ("5000", "USB 3 5 Gbit/s", (430.0, 450.0)),
+        ("10000", "USB 3.2 10 Gbit/s", (1000.0, 1100.0)),
+        ("20000", "USB 3.2 20 Gbit/s", (2100.0, 2200.0)),
+    ] {
+        let tree = Tree::empty();
+        usb_disk(&tree, "pci0000:00/0000:00:14.0", "2-3", "sda", speed, "uas");
+        let machine = tree.read();
+        assert_eq!((hops(tier(&machine, "sda")), practical(tier(&machine, "sda"))), (vec![name], range));
+    }
+    let tree = Tree::empty();
+    let dir = usb_disk(&tree, "pci0000:00/0000:00:14.0", "2-3", "sda", "10000", "uas");
+    tree.files(&dir, &[("tx_lanes", "2"), ("rx_lanes", "2")]);
+    assert_eq!(tier(&tree.read(), "sda").ceiling.get().unwrap().encoded_mbps, 1000.0, "Gen1 x2");
+}
+
+/// The last article's disk: what it says of itself decides whether 480 Mbit/s is a finding.
+#[test]
+fn signs_of_usb3_at_480() {
+    let bos: Vec<u8> = vec![5, 0x0f, 15, 0, 1, 10, 0x10, 3, 0, 0x0e, 0, 1, 10, 0xff, 7];
+    let found = |version: &str, product: &str, bos: &[u8]| {
+        let tree = Tree::empty();
+        let dir = usb_disk(&tree, "pci0000:00/0000:00:14.0", "1-3", "sda", "480", "usb-storage");
+        tree.files(&dir, &[("version", version), ("product", product)]).file(&format!("{dir}/bos_descriptors"), bos);
+        warning(tier(&tree.read(), "sda"), "usb3-at-usb2").map(str::to_owned)
+    };
+    assert!(found(" 2.10", "", b"").unwrap().contains("no USB 3 bus"));
+    assert!(found(" 3.20", "", b"").is_some());
+    assert!(found(" 2.00", "USB 3.0 SSD", b"").is_some());
+    assert!(found(" 2.00", "Disk", &bos).is_some());
+    assert!(found(" 2.00", "Disk", b"").is_none(), "a USB 2 disk");
+    assert!(found(" 2.01", "Disk", b"").is_none(), "USB 2 with link power management");
+}
+
+#[test]
+fn a_usb2_hub_in_front_of_a_usb3_disk() {
+    let tree = Tree::empty();
+    let dir = usb_disk(
+        &tree,
+        "platform/scb/fd500000.pcie/pci0000:00/0000:00:00.0/0000:01:00.0",
+        "1-1.3",
+        "sda",
+        "480",
+        "usb-storage",
+    );
+    tree.file(&format!("{dir}/version"), " 2.10");
+    let machine = tree.read();
+    assert!(warning(tier(&machine, "sda"), "usb3-at-usb2").unwrap().contains("the hub 1-1 in between is a USB 2 hub"));
+    assert_eq!(kinds(tier(&machine, "sda")), ["usb-hub", "usb"]);
+}
+
+#[test]
+fn usb_storage_and_its_quirk() {
+    let tree = Tree::empty();
+    let dir = usb_disk(&tree, "pci0000:00/0000:00:14.0", "2-1", "sda", "5000", "usb-storage");
+    tree.files(&dir, &[("idVendor", "152d"), ("idProduct", "0578")]);
+    assert!(warning(tier(&tree.read(), "sda"), "usb-storage-not-uas").unwrap().contains("offers no UAS"));
+    // Interface 0, alternate setting 1: mass storage, SCSI, UAS.
+    tree.file(&format!("{dir}/descriptors"), [9u8, 4, 0, 1, 4, 8, 6, 0x62, 0]);
+    assert!(warning(tier(&tree.read(), "sda"), "usb-storage-not-uas").unwrap().contains("the device offers UAS"));
+    tree.file("/proc/cmdline", "rootwait usb-storage.quirks=152d:0578:u quiet");
+    assert!(
+        warning(tier(&tree.read(), "sda"), "usb-storage-not-uas").unwrap().contains("usb-storage.quirks=152d:0578:u")
+    );
+    let tree = Tree::empty();
+    usb_disk(&tree, "pci0000:00/0000:00:14.0", "1-1", "sda", "480", "usb-storage");
+    assert!(warning(tier(&tree.read(), "sda"), "usb-storage-not-uas").is_none(), "a stick on USB 2");
+}
+
+/// Only the driver's name in the interface's uevent, or in the SCSI host.
+#[test]
+fn drivers_without_a_link() {
+    for (file, content) in
+        [("uevent", "DEVTYPE=usb_interface\nDRIVER=uas\n"), ("host0/scsi_host/host0/proc_name", "uas")]
+    {
+        let tree = Tree::empty();
+        let dir = usb_disk(&tree, "pci0000:00/0000:00:14.0", "2-1", "sda", "5000", "uas");
+        tree.remove(&format!("{dir}/2-1:1.0/driver")).file(&format!("{dir}/2-1:1.0/{file}"), content);
+        assert_eq!(tier(&tree.read(), "sda").hops[0].detail.as_deref(), Some("2-1, uas"), "{file}");
+    }
+}
+
+/// The attributes only below `/sys/bus/usb/devices`, as folders.
+#[test]
+fn flat_usb_devices() {
+    let tree = Tree::empty();
+    for name in ["sda", "sdb"] {
+        let device = if name == "sda" { "4-1.1" } else { "4-1.2" };
+        let block = format!("/sys/bus/usb/devices/{device}/{device}:1.0/host0/target0:0:0/0:0:0:0/block/{name}");
+        disk(&tree, &block, if name == "sda" { "8:0" } else { "8:16" });
+        tree.file(&format!("/sys/bus/usb/devices/{device}/speed"), "5000").link(&format!("/sys/block/{name}"), &block);
+    }
+    tree.file("/sys/bus/usb/devices/4-1/speed", "5000").file("/sys/bus/usb/devices/usb4/speed", "5000");
+    let machine = tree.read();
+    assert_eq!(hops(tier(&machine, "sda")), ["USB hub, USB 3 5 Gbit/s", "USB 3 5 Gbit/s"]);
+    assert!(
+        warning(tier(&machine, "sdb"), "usb-shared-port").unwrap().starts_with("sda and sdb share one USB port (4-1,")
+    );
+}
+
+// ---- cards
+
+fn card(tree: &Tree, kind: &str, name: &str) -> String {
+    let host = "/sys/devices/platform/fe330000.mmc";
+    let dir = format!("{host}/mmc_host/mmc1/mmc1:0001");
+    tree.files(&dir, &[("type", kind), ("name", name), ("manfid", "0x000015")]);
+    tree.link(&format!("{host}/mmc_host/mmc1/device"), "../../../fe330000.mmc");
+    disk(tree, &format!("{dir}/block/mmcblk1"), "179:0");
+    tree.link("/sys/block/mmcblk1", &format!("../..{dir}/block/mmcblk1"));
+    dir
+}
+
+#[test]
+fn emmc_of_an_orange_pi() {
+    let tree = Tree::empty();
+    let dir = card(&tree, "MMC", "AJTD4R");
+    tree.file(&format!("{dir}/cmdq_en"), "1");
+    for area in ["mmcblk1boot0", "mmcblk1boot1", "mmcblk1rpmb"] {
+        disk(&tree, &format!("/sys/block/{area}"), "179:8");
+    }
+    tree.file(
+        "/sys/kernel/debug/mmc1/ios",
+        "clock:\t\t200000000 Hz\nactual clock:\t200000000 Hz\nbus width:\t3 (8 bits)\ntiming spec:\t9 (mmc HS200)\n",
+    );
+    tree.file("/sys/devices/platform/fe330000.mmc/of_node/mmc-hs400-1_8v", "")
+        .file("/sys/devices/platform/fe330000.mmc/of_node/bus-width", [0, 0, 0, 8]);
+    let machine = tree.read();
+    let disk = tier(&machine, "mmcblk1");
+    assert_eq!((disk.kind, hops(disk), kinds(disk)), (TierKind::Emmc, vec!["eMMC HS200"], vec!["emmc"]));
+    assert_eq!(disk.hops[0].raw_mbps, Some(200.0));
+    assert_eq!(disk.block.as_ref().unwrap().card.as_deref(), Some("command queue on"));
+    assert_eq!(disk.model, Known::Is("Samsung AJTD4R".to_owned()));
+    assert!(warning(disk, "sd-slow-mode").unwrap().contains("the host can do eMMC HS400"));
+    assert_eq!(machine.tiers.len(), 2, "boot areas are no tiers");
+}
+
+/// Without root debugfs is closed: the device tree bounds the mode from above, or nothing does.
+#[test]
+fn a_card_whose_mode_is_for_root_only() {
+    let tree = Tree::empty();
+    card(&tree, "SD", "SC64G");
+    let machine = tree.read();
+    assert_eq!((hops(tier(&machine, "mmcblk1")), tier(&machine, "mmcblk1").ceiling.is_unknown()), (vec!["SD"], true));
+    tree.file("/sys/devices/platform/fe330000.mmc/of_node/cap-sd-highspeed", "")
+        .file("/sys/devices/platform/fe330000.mmc/of_node/sd-uhs-sdr104", "");
+    let machine = tree.read();
+    assert_eq!(
+        (hops(tier(&machine, "mmcblk1")), practical(tier(&machine, "mmcblk1"))),
+        (vec!["at most SD SDR104"], (92.0, 99.0))
+    );
+}
+
+#[test]
+fn modes_of_cards() {
+    for (timing, clock, width, name, raw) in [
+        ("0 (legacy)", 25_000_000, 2, "SD default speed", 12.5),
+        ("2 (sd high-speed)", 50_000_000, 2, "SD HS", 25.0),
+        ("5 (sd uhs SDR50)", 100_000_000, 2, "SD SDR50", 50.0),
+        ("6 (sd uhs SDR104)", 208_000_000, 2, "SD SDR104", 104.0),
+        ("6 (sd uhs SDR104)", 150_000_000, 2, "SD SDR104", 75.0),
+        ("7 (sd uhs DDR50)", 50_000_000, 2, "SD DDR50", 50.0),
+        ("10 (mmc HS400)", 200_000_000, 3, "eMMC HS400", 400.0),
+        ("12 (uhs2 speed A)", 52_000_000, 2, "SD UHS-II FD156", 195.0),
+    ] {
+        let tree = Tree::empty();
+        card(&tree, if timing.contains("mmc") { "MMC" } else { "SD" }, "X");
+        tree.file(
+            "/sys/kernel/debug/mmc1/ios",
+            format!("clock:\t\t{clock} Hz\nbus width:\t{width} (x)\ntiming spec:\t{timing}\n"),
+        );
+        let machine = tree.read();
+        let hop = &tier(&machine, "mmcblk1").hops[0];
+        assert_eq!((hop.name.as_str(), hop.raw_mbps), (name, Some(raw)), "{timing}");
+    }
+}
+
+// ---- layers
+
+#[test]
+fn raid1_of_two_usb_disks() {
+    for (second, expected) in [("2-2", (860.0, 900.0)), ("2-1.2", (430.0, 450.0))] {
+        let tree = Tree::empty();
+        usb_disk(&tree, "pci0000:00/0000:00:14.0", "2-1.1", "sda", "5000", "uas");
+        usb_disk(&tree, "pci0000:00/0000:00:14.0", second, "sdb", "5000", "uas");
+        let md = "/sys/devices/virtual/block/md0";
+        disk(&tree, md, "9:0");
+        tree.file(&format!("{md}/md/level"), "raid1").link("/sys/block/md0", "../devices/virtual/block/md0");
+        tree.link(&format!("{md}/slaves/sda"), "nowhere").link(&format!("{md}/slaves/sdb"), "nowhere");
+        mounts(&tree, &["9:0 / /srv rw - ext4 /dev/md0 rw"]);
+        let machine = tree.read();
+        let array = tier(&machine, "md0");
+        assert_eq!(
+            (array.kind, array.hops[0].name.as_str(), practical(array)),
+            (TierKind::Md, "raid1", expected),
+            "{second}"
+        );
+        assert_eq!(disks_below(&machine, "md0"), ["md0", "sda", "sdb"]);
+        assert_eq!(tier_of_path(&machine, &tree.root(), Path::new("/srv/x")).as_deref(), Some("md0"));
+    }
+}
+
+fn mapping(tree: &Tree, number: u32, name: &str, uuid: &str, on: &str) {
+    let dir = format!("/sys/devices/virtual/block/dm-{number}");
+    disk(tree, &dir, &format!("254:{number}"));
+    tree.files(&dir, &[("dm/name", name), ("dm/uuid", uuid)]).link(&format!("{dir}/slaves/{on}"), "nowhere");
+    tree.link(&format!("/sys/block/dm-{number}"), &format!("../..{dir}"));
+}
+
+#[test]
+fn luks_on_lvm() {
+    let tree = Tree::empty();
+    let dir = usb_disk(&tree, "pci0000:00/0000:00:14.0", "2-1", "sda", "5000", "uas");
+    tree.files(
+        &format!("{dir}/2-1:1.0/host0/target0:0:0/0:0:0:0/block/sda/sda2"),
+        &[("partition", "2"), ("start", "2048"), ("size", "8"), ("dev", "8:2")],
+    );
+    mapping(&tree, 0, "vg-secret", "LVM-abc", "sda2");
+    mapping(&tree, 1, "secret", "CRYPT-LUKS2-abc-secret", "dm-0");
+    mounts(&tree, &["0:30 / /home rw - btrfs /dev/mapper/secret rw,compress-force=zstd:1"]);
+    tree.file("/proc/swaps", "Filename Type Size Used Priority\n/dev/mapper/vg-secret partition 100 0 -2\n");
+    let machine = tree.read();
+    let top = tier(&machine, "dm-1");
+    assert_eq!(kinds(top), ["dm-crypt", "dm", "usb"]);
+    assert_eq!((top.mounts[0].compression.as_deref(), practical(top)), (Some("zstd:1"), (430.0, 450.0)));
+    assert_eq!(disks_below(&machine, "dm-1"), ["dm-1", "dm-0", "sda"]);
+    assert_eq!(machine.swaps[0].tier.as_deref(), Some("dm-0"));
+}
+
+#[test]
+fn a_loop_on_btrfs_and_one_in_memory() {
+    let tree = Tree::empty();
+    usb_disk(&tree, "pci0000:00/0000:00:14.0", "1-1", "sda", "480", "usb-storage");
+    for (number, file) in [(0, "/data/disk.img"), (1, "/dev/shm/disk.img (deleted)")] {
+        let dir = format!("/sys/block/loop{number}");
+        disk(&tree, &dir, &format!("7:{number}"));
+        tree.file(&format!("{dir}/loop/backing_file"), file);
+    }
+    mounts(
+        &tree,
+        &[
+            "0:30 / /data rw - btrfs /dev/sda rw,compress=zstd:3",
+            "0:31 / /dev/shm rw - tmpfs tmpfs rw",
+            "7:0 / /mnt rw - ext4 /dev/loop0 rw",
+        ],
+    );
+    let machine = tree.read();
+    let disk = tier(&machine, "loop0");
+    assert_eq!((disk.kind, kinds(disk), practical(disk)), (TierKind::Loop, vec!["loop", "btrfs", "usb"], (30.0, 40.0)));
+    assert_eq!(disk.hops[1].detail.as_deref(), Some("compresses with zstd:3"));
+    assert_eq!(disks_below(&machine, "loop0"), ["loop0", "sda"]);
+    let memory = tier(&machine, "loop1");
+    assert_eq!((memory.below.clone(), kinds(memory)), (vec!["RAM".to_owned()], vec!["loop", "file-system", "memory"]));
+    assert_eq!(memory.block.as_ref().unwrap().backing_file.as_deref(), Some(Path::new("/dev/shm/disk.img")));
+}
+
+#[test]
+fn btrfs_on_two_disks() {
+    let tree = Tree::empty();
+    disk(&tree, "/sys/block/sda", "8:0");
+    disk(&tree, "/sys/block/sdb", "8:16");
+    tree.file("/sys/fs/btrfs/features/x", "")
+        .file("/sys/fs/btrfs/u/devices/sda/x", "")
+        .file("/sys/fs/btrfs/u/devices/sdb/x", "");
+    mounts(&tree, &["0:30 / /pool rw - btrfs /dev/sda rw"]);
+    let machine = tree.read();
+    assert_eq!((tier(&machine, "sda").mounts.len(), tier(&machine, "sdb").mounts.len()), (1, 1));
+}
+
+// ---- file systems
+
+#[test]
+fn file_systems_without_a_disk() {
+    let tree = Tree::empty();
+    disk(&tree, "/sys/block/sda", "8:0");
+    mounts(
+        &tree,
+        &[
+            "8:0 / /rw rw - ext4 /dev/sda rw",
+            "0:30 / / rw - overlay overlay rw,lowerdir=/ro,upperdir=/rw/up,workdir=/rw/work",
+            "0:31 / /var/lib/docker/overlay2/abc/merged rw - overlay overlay rw,lowerdir=/x,upperdir=/y",
+            "0:32 / /nas rw - nfs4 nas:/export rw",
+            "0:32 /sub /nas2 rw - nfs4 nas:/export rw",
+            "0:33 / /tank rw - zfs tank rw",
+            "0:34 / /host rw - 9p hostshare rw,trans=virtio",
+            "0:35 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw",
+            "0:36 / /run/user/1000/doc rw - fuse.portal portal rw",
+            "0:37 / /remote rw - fuse.sshfs me@box:/ rw",
+            "0:38 / /tmp rw - tmpfs tmpfs rw,size=1g",
+            "0:39 / /dev/shm rw - tmpfs tmpfs rw",
+            "8:0 /etc/hosts /etc/hosts rw - ext4 /dev/sda rw",
+        ],
+    );
+    let machine = tree.read();
+    let found: Vec<&str> =
+        machine.tiers.iter().filter(|t| t.kind == TierKind::FileSystem).map(|t| t.name.as_str()).collect();
+    assert_eq!(found, ["/", "/nas", "/tank", "/host", "/remote", "/tmp"]);
+    assert_eq!(tier(&machine, "/").below, ["sda"]);
+    assert_eq!(tier(&machine, "/nas").mounts.len(), 2);
+    let root = tree.root();
+    for (path, name) in
+        [("/home/x", "/"), ("/nas2/x", "/nas"), ("/tmp/y", "/tmp"), ("/dev/shm/z", "RAM"), ("/rw/z", "sda")]
+    {
+        assert_eq!(tier_of_path(&machine, &root, Path::new(path)).as_deref(), Some(name), "{path}");
+    }
+}
+
+/// Before mountinfo, and where `/proc/self` is a link to a number that a capture does not have.
+#[test]
+fn other_mount_tables() {
+    for table in ["/proc/mounts", "/proc/self/mounts", "/etc/mtab"] {
+        let tree = Tree::empty();
+        disk(&tree, "/sys/block/sda", "8:0");
+        tree.file(table, "/dev/sda / ext4 ro,noatime 0 0\nproc /proc proc rw 0 0\n");
+        let machine = tree.read();
+        assert_eq!(tier(&machine, "sda").mounts.len(), 1, "{table}");
+        assert!(warning(tier(&machine, "sda"), "read-only").is_some());
+    }
+}
+
+// ---- the machine
+
+fn with(files: &[(&str, &str)]) -> Machine {
+    let tree = Tree::empty();
+    for (path, content) in files {
+        tree.file(path, content);
+    }
+    tree.read()
+}
+
+#[test]
+fn traces_of_the_page_size() {
+    let page = |files: &[(&str, &str)]| with(files).page_size.into_option().map(|Bytes(size)| size);
+    assert_eq!(page(&[("/proc/meminfo", "MemTotal: 4147616 kB\nHugepagesize:      32768 kB\n")]), Some(16384));
+    assert_eq!(page(&[("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size", "2097152")]), Some(4096));
+    assert_eq!(page(&[("/proc/1/smaps", "7f00-8f00 r-xp\nKernelPageSize:       16 kB\n")]), Some(16384));
+    assert_eq!(page(&[("/proc/sys/kernel/osrelease", "6.12.25+rpt-rpi-2712")]), Some(16384));
+    assert_eq!(page(&[("/proc/version", "Linux version 6.1.21-v8+ (x@y) gcc")]), Some(4096));
+    assert_eq!(page(&[("/proc/cpuinfo", "vendor_id : GenuineIntel\n")]), Some(4096));
+    assert_eq!(
+        page(&[("/proc/sys/kernel/osrelease", "6.8"), ("/boot/config-6.8", "CONFIG_ARM64_64K_PAGES=y\n")]),
+        Some(65536)
+    );
+    assert_eq!(page(&[]), None);
+}
+
+#[test]
+fn names_of_boards() {
+    let model = |files: &[(&str, &str)]| with(files).model.into_option();
+    assert_eq!(model(&[("/proc/device-tree/model", "Xunlong Orange Pi 5\0")]).as_deref(), Some("Xunlong Orange Pi 5"));
+    assert_eq!(
+        model(&[("/proc/cpuinfo", "processor : 0\nModel : Raspberry Pi Zero\n")]).as_deref(),
+        Some("Raspberry Pi Zero")
+    );
+    let dmi = [
+        ("/sys/class/dmi/id/sys_vendor", "To Be Filled By O.E.M."),
+        ("/sys/class/dmi/id/board_vendor", "ASRock"),
+        ("/sys/class/dmi/id/product_name", "Default string"),
+        ("/sys/class/dmi/id/board_name", "N100DC-ITX"),
+    ];
+    assert_eq!(model(&dmi).as_deref(), Some("ASRock N100DC-ITX"));
+}
+
+#[test]
+fn throttling() {
+    let throttled = |files: &[(&str, &str)]| with(files).throttled.into_option();
+    let file = "/sys/devices/platform/soc/soc:firmware/get_throttled";
+    assert_eq!(
+        throttled(&[(file, "0x50005")]).unwrap(),
+        ["now: under-voltage", "now: throttled", "since boot: under-voltage", "since boot: throttled"]
+    );
+    assert_eq!(throttled(&[(file, "0")]), Some(vec![]));
+    assert_eq!(throttled(&[(file, "garbage")]), None);
+    let cooling = "/sys/class/thermal/cooling_device0";
+    let device = [
+        (&*format!("{cooling}/type"), "cpufreq-cpu0"),
+        (&*format!("{cooling}/cur_state"), "2"),
+        (&*format!("{cooling}/max_state"), "5"),
+    ]
+    .map(|(p, c)| (p.to_owned(), c));
+    let device: Vec<(&str, &str)> = device.iter().map(|(path, content)| (path.as_str(), *content)).collect();
+    assert_eq!(throttled(&device).unwrap(), ["now: processor frequency held down (step 2 of 5, cpufreq-cpu0)"]);
+    let machine =
+        with(&[("/sys/class/hwmon/hwmon2/name", "rpi_volt"), ("/sys/class/hwmon/hwmon2/in0_lcrit_alarm", "1")]);
+    assert_eq!(machine.notices[0].id, "throttled");
+}
+
+#[test]
+fn temperature_of_the_hottest_sensor() {
+    let zone = |n: u32| format!("/sys/class/thermal/thermal_zone{n}/temp");
+    let machine = with(&[(&zone(0), "48312"), (&zone(1), "61000"), (&zone(2), "-274000"), (&zone(3), "busy")]);
+    assert_eq!(machine.temperature_c, Known::Is(61.0));
+    assert_eq!(with(&[("/sys/class/hwmon/hwmon0/temp1_input", "39850")]).temperature_c, Known::Is(39.85));
+}
+
+#[test]
+fn who_manages_swap() {
+    let managers = |tree: &Tree| machine::read(&tree.root()).swap_managers;
+    let wants = "/etc/systemd/system/multi-user.target.wants";
+    let tree = Tree::empty();
+    tree.file("/etc/dphys-swapfile", "CONF_SWAPSIZE=100\n");
+    assert_eq!(managers(&tree), ["dphys-swapfile"], "a tree that does not tell what is enabled");
+    tree.link(&format!("{wants}/ssh.service"), "/lib/systemd/system/ssh.service");
+    assert_eq!(managers(&tree), [""; 0], "the package was removed, its configuration stayed");
+    tree.link("/etc/rc3.d/S01dphys-swapfile", "../init.d/dphys-swapfile");
+    assert_eq!(managers(&tree), ["dphys-swapfile"]);
+    tree.file("/etc/default/zramswap", "ALGO=lz4\n")
+        .link(&format!("{wants}/zramswap.service"), "/lib/systemd/system/zramswap.service");
+    assert_eq!(managers(&tree), ["dphys-swapfile", "zram-tools"]);
+    assert_eq!(tree.read().notices[0].id, "two-swap-managers");
+
+    let tree = Tree::empty();
+    tree.file("/etc/rpi/swap.conf", "[Main]\nMechanism=zram+file\n")
+        .file("/usr/lib/systemd/zram-generator.conf", "[zram0]\n");
+    assert_eq!(managers(&tree), ["rpi-swap"], "zram-generator is its tool");
+    tree.file("/etc/rpi/swap.conf", "[Main]\nMechanism=none\n");
+    assert_eq!(managers(&tree), ["zram-generator"]);
+    tree.link("/etc/systemd/zram-generator.conf", "/dev/null");
+    assert_eq!(managers(&tree), [""; 0], "shadowed");
+    tree.remove("/etc/systemd/zram-generator.conf")
+        .file("/etc/systemd/zram-generator.conf", "# own\n[zram0]\nzram-size = ram / 2\n");
+    assert_eq!(managers(&tree), ["zram-generator"]);
+
+    let tree = Tree::empty();
+    tree.link("/etc/systemd/system/swap.target.wants/swapfile.swap", "../swapfile.swap");
+    tree.link(&format!("{wants}/armbian-zram-config.service"), "/lib/x")
+        .file("/etc/default/armbian-zram-config", "ENABLED=true\n");
+    tree.file("/etc/fstab", "/swapfile none swap sw 0 0\n");
+    assert_eq!(managers(&tree), ["armbian-zram-config", "fstab", "systemd"]);
+    tree.file("/etc/default/armbian-zram-config", "# ENABLED=true\nENABLED=false\n")
+        .file("/etc/fstab", "#/swapfile none swap sw 0 0\n/x none swap noauto 0 0\n");
+    assert_eq!(managers(&tree), ["systemd"]);
+}
+
+#[test]
+fn zswap_in_front_of_zram() {
+    let tree = Tree::empty();
+    tree.files(
+        "/sys/block/zram0",
+        &[("size", "2048"), ("disksize", "1048576"), ("comp_algorithm", "lzo [lz4]"), ("dev", "252:0")],
+    );
+    tree.files("/sys/block/zram1", &[("size", "0"), ("disksize", "0")]);
+    tree.file("/sys/module/zswap/parameters/enabled", "Y\n");
+    tree.file("/proc/swaps", "Filename Type Size Used Priority\n/dev/zram0 partition 1020 0 100\n");
+    let machine = tree.read();
+    assert_eq!(machine.notices[0].id, "zswap-and-zram");
+    assert_eq!((machine.tiers.len(), tier(&machine, "zram0").size.clone()), (2, Known::Is(Bytes(1 << 20))));
+}
+
+#[test]
+fn partitions_and_protection() {
+    let tree = Tree::empty();
+    disk(&tree, "/sys/block/sda", "8:0");
+    tree.files(
+        "/sys/block/sda",
+        &[("ro", "1"), ("queue/scheduler", "noop deadline [cfq]"), ("queue/read_ahead_kb", "128")],
+    );
+    tree.files("/sys/class/block/sda1", &[("partition", "1"), ("start", "63"), ("size", "100"), ("dev", "8:1")]);
+    mounts(&tree, &["8:1 / /old ro - vfat /dev/sda1 ro"]);
+    let machine = tree.read();
+    let disk = tier(&machine, "sda");
+    assert_eq!(disk.partitions[0].start, Known::Is(Bytes(63 * 512)));
+    assert!(
+        warning(disk, "partition-unaligned").is_some()
+            && warning(disk, "read-only").unwrap().contains("write protected")
+    );
+    let facts = disk.block.as_ref().unwrap();
+    assert_eq!(
+        (facts.scheduler.clone(), facts.read_ahead.clone()),
+        (Known::Is("cfq".to_owned()), Known::Is(Bytes(131072)))
+    );
+    assert_eq!(disk.mounts.len(), 1);
+}
+
+/// A phone: UFS, everything on device mapper, no configuration below `/etc`.
+#[test]
+fn an_android() {
+    let tree = Tree::empty();
+    let ufs = "/sys/devices/platform/soc/1d84000.ufshc/host0/target0:0:0/0:0:0:0";
+    disk(&tree, &format!("{ufs}/block/sda"), "8:0");
+    tree.files(ufs, &[("vendor", "SAMSUNG "), ("model", "KLUDG4UHDC-B0E1 ")])
+        .link("/sys/block/sda", &format!("../..{ufs}/block/sda"));
+    tree.link(&format!("{ufs}/block/sda/device"), "../..");
+    mapping(&tree, 7, "userdata", "", "sda");
+    tree.file("/proc/mounts", "/dev/block/dm-7 /data f2fs rw,compress_algorithm=lz4 0 0\n");
+    let machine = tree.read();
+    let disk = tier(&machine, "sda");
+    assert_eq!(
+        (disk.kind, hops(disk), disk.model.clone()),
+        (TierKind::Block, vec!["UFS"], Known::Is("SAMSUNG KLUDG4UHDC-B0E1".to_owned()))
+    );
+    assert_eq!(tier(&machine, "dm-7").mounts[0].compression.as_deref(), Some("lz4"));
+}
+
+#[test]
+fn the_live_machine_is_read() {
+    let root = Root::at("/");
+    assert!(root.is_live());
+    let machine = machine::read(&root);
+    assert!(machine.ram.get().is_some_and(|ram| ram.0 > 1 << 26) && machine.page_size.get().is_some());
+    let here = tier_of_path(&machine, &root, Path::new(env!("CARGO_MANIFEST_DIR")));
+    assert!(here.is_some_and(|name| machine.tier(&name).is_some()), "the project lies on some tier");
+}
