@@ -1,4 +1,5 @@
-//! Throttling while a step ran, and before: a throttled processor and an undervolted board measure themselves.
+//! Throttling while a step ran: a throttled processor and an undervolted board measure themselves. What held before is
+//! the machine's own notice.
 
 use super::{Draft, Scene, at, finding, list};
 use crate::model::StepView;
@@ -14,21 +15,7 @@ const NOW: [(u32, &str); 4] = [
 const HOT_C: f64 = 80.0;
 
 pub(super) fn find(scene: &Scene<'_, '_>) -> Vec<Draft> {
-    let mut out: Vec<Draft> = during(scene).into_iter().collect();
-    let before: Vec<String> = scene
-        .machine()
-        .throttled
-        .get()
-        .into_iter()
-        .flatten()
-        .filter(|word| !word.starts_with("since boot"))
-        .cloned()
-        .collect();
-    if out.is_empty() && !before.is_empty() {
-        let text = format!("The machine was held back before the first step: {}.", list(&before));
-        out.push(advised(finding("throttled", 70, None, text, before)));
-    }
-    out
+    during(scene).into_iter().collect()
 }
 
 fn advised(mut found: crate::Finding) -> Draft {
@@ -88,7 +75,6 @@ fn slowed(step: &StepView<'_>) -> bool {
 mod tests {
     use crate::findings::tests::found;
     use crate::testing::{Run, Step};
-    use basics::Known;
 
     fn run(bits: u32, heat: f64, mhz: [u32; 2]) -> Run {
         let mut step = Step::seq_read("sda", 100.0);
@@ -115,16 +101,5 @@ mod tests {
     fn without_the_firmware_heat_and_a_falling_clock_tell() {
         assert_eq!(found(&run(0, 85.0, [2400, 1500]), "throttled").len(), 1);
         assert!(found(&run(0, 60.0, [2400, 1500]), "throttled").is_empty());
-    }
-
-    #[test]
-    fn what_held_before_the_run_is_said_and_history_is_not() {
-        let mut run = Run::default();
-        run.machine.throttled = Known::Is(vec!["now: under-voltage".into(), "since boot: throttled".into()]);
-        let before = found(&run, "throttled");
-        assert_eq!(before[0].evidence, ["now: under-voltage"]);
-        assert!(before[0].advice.as_deref().is_some_and(|advice| advice.contains("power supply")));
-        run.machine.throttled = Known::Is(vec!["since boot: throttled".into()]);
-        assert!(found(&run, "throttled").is_empty());
     }
 }

@@ -10,25 +10,44 @@ use machine::{Tier, Warning};
 
 /// Weight of a link that holds a device back, as measured.
 const HOLDS: u8 = 75;
-/// Weight of a warning about which nothing was measured.
-const UNTRIED: u8 = 50;
 /// Weight of a slow link in front of a device that is slower.
 const HARMLESS: u8 = 20;
 
-pub(super) fn find(scene: &Scene<'_, '_>) -> Vec<Draft> {
-    let mut out: Vec<Draft> = Vec::new();
-    for tier in &scene.machine().tiers {
-        out.extend(tier.warnings.iter().map(|warning| Draft::from(weigh(scene, tier, warning))));
+/// Weight of a warning about which nothing was measured; the usual one for names that are not known here.
+fn untried(warning: &Warning) -> u8 {
+    match warning.id.as_str() {
+        "two-swap-managers" | "zswap-and-zram" | "swap-on-sd" => 60,
+        "usb-storage-not-uas" => 55,
+        "partition-unaligned" => 45,
+        "usb-shared-port" => 40,
+        // It is over: worth knowing, no more.
+        "throttled" if !warning.evidence.contains("now") => 30,
+        "throttled" => 70,
+        _ => 50,
     }
-    let whole = |text: &String| Draft::from(finding("machine", 30, None, text.clone(), Vec::new()));
-    out.extend(scene.machine().warnings.iter().map(whole));
-    out
+}
+
+pub(super) fn find(scene: &Scene<'_, '_>) -> Vec<Draft> {
+    let machine = scene.machine();
+    let of_tiers =
+        machine.tiers.iter().flat_map(|tier| tier.warnings.iter().map(|warning| weigh(scene, tier, warning)));
+    let of_machine = machine.notices.iter().map(|notice| plain(notice, None));
+    let unread = machine.warnings.iter().map(|text| finding("unread", 30, None, sentence(text), vec![text.clone()]));
+    of_tiers.chain(of_machine).chain(unread).map(Draft::from).collect()
 }
 
 /// True for a warning that says that a link runs below what it could.
 fn slows_the_link(warning: &Warning) -> bool {
     let id = warning.id.as_str();
-    id.ends_with("-limits") || id.contains("-at-")
+    id.ends_with("-limits") || id.ends_with("-slow-mode") || id.contains("-at-")
+}
+
+/// A warning as the machine gave it.
+fn plain(warning: &Warning, tier: Option<&str>) -> Finding {
+    let text = sentence(&warning.text);
+    let mut found = finding(&warning.id, untried(warning), tier, text, vec![warning.evidence.clone()]);
+    found.advice = advice(&warning.id).map(str::to_owned);
+    found
 }
 
 /// True when a warning about this tier's link says more than that the link is full or not.
@@ -37,9 +56,7 @@ pub(super) fn says_it(subject: &Subject<'_, '_>) -> bool {
 }
 
 fn weigh(scene: &Scene<'_, '_>, tier: &Tier, warning: &Warning) -> Finding {
-    let text = sentence(&warning.text);
-    let mut found = finding(&warning.id, UNTRIED, Some(&tier.name), text, vec![warning.evidence.clone()]);
-    found.advice = advice(&warning.id).map(str::to_owned);
+    let mut found = plain(warning, Some(&tier.name));
     if !slows_the_link(warning) {
         return found;
     }
@@ -55,7 +72,7 @@ fn weigh(scene: &Scene<'_, '_>, tier: &Tier, warning: &Warning) -> Finding {
             significant(best),
             mbps(ceiling.practical_mbps.1)
         );
-        found.gain = gain(tier);
+        found.gain = gain(warning, best);
     } else {
         found.weight = HARMLESS;
         found.text += &format!(
@@ -74,12 +91,12 @@ fn sentence(text: &str) -> String {
     if text.ends_with(['.', '!', '?']) { text.to_owned() } else { format!("{text}.") }
 }
 
-/// What the hop that sets the ceiling could let through on the link that it names as possible.
-fn gain(tier: &Tier) -> Option<String> {
-    let ceiling = tier.ceiling.get()?;
-    let hop = tier.hops.iter().find(|hop| hop.name == ceiling.hop)?;
-    let could_be = hop.could_be.as_deref()?;
-    Some(format!("the link of {could_be} instead of the {} of {}", mbps(ceiling.practical_mbps.1), hop.name))
+/// What the better link would let through, where a source says it and the warning's text does not compare it with what
+/// was measured.
+fn gain(warning: &Warning, best: f64) -> Option<String> {
+    let usb3 = profile::articles::pi5_optane().buses.iter().find(|bus| bus.name.starts_with("USB 3"))?;
+    let (low, high) = usb3.practical_mbps.filter(|_| warning.id == "usb3-at-usb2")?;
+    Some(format!("{low} to {} instead of {}", mbps(high), mbps(best)))
 }
 
 /// What to do about the warnings that are known by name.
@@ -124,6 +141,7 @@ mod tests {
             "sda could do USB 3 and negotiated USB 2 (480 Mbit/s). It holds sda back: 34.6 of at most 40 MB/s are reached."
         );
         assert_eq!(held[0].weight, 75);
+        assert_eq!(held[0].gain.as_deref(), Some("430 to 450 MB/s instead of 34.6 MB/s"));
         assert!(found(&on_usb2(34.8), "bus-limited").is_empty(), "said once is enough");
     }
 
@@ -141,5 +159,15 @@ mod tests {
         let found = found(&Run::default().tiers([odd]), "made-of-cheese");
         assert_eq!((found[0].text.as_str(), found[0].weight), ("sdb is made of cheese.", 50));
         assert_eq!(found[0].evidence, ["/sys/x/speed: 480"]);
+    }
+
+    #[test]
+    fn notices_of_the_machine_are_findings_without_a_tier() {
+        let mut run = Run::default();
+        let old = Warning { evidence: "since boot: throttled".to_owned(), ..warning("throttled", "It was throttled.") };
+        run.machine.notices = vec![warning("two-swap-managers", "dphys-swapfile and rpi-swap set up swap here"), old];
+        let two = found(&run, "two-swap-managers");
+        assert_eq!((two[0].weight, &two[0].tier), (60, &None));
+        assert_eq!(found(&run, "throttled")[0].weight, 30);
     }
 }

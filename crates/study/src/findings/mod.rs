@@ -154,6 +154,10 @@ pub(crate) fn all(scene: &Scene<'_, '_>) -> Findings {
         depth::find,
     ];
     let mut drafts: Vec<Draft> = families.iter().flat_map(|find| find(scene)).collect();
+    // What a fault costs there was measured: the machine's guess from the kind of medium has nothing to add.
+    if drafts.iter().any(|draft| draft.finding.id == "swap-on-slow-tier") {
+        drafts.retain(|draft| draft.finding.id != "swap-on-sd");
+    }
     drafts.sort_by_key(|draft| std::cmp::Reverse(draft.finding.weight));
     Findings { drafts }
 }

@@ -18,7 +18,7 @@ const STEAL: usize = 7;
 
 pub(super) fn find(scene: &Scene<'_, '_>) -> Vec<Draft> {
     let noisy: Vec<(&StepView<'_>, Noise)> =
-        scene.run.steps.iter().filter_map(|step| Some((step, noise(step)?))).filter(|(_, n)| n.matters()).collect();
+        scene.run.steps.iter().filter_map(|step| Some((step, noise(step).filter(Noise::matters)?))).collect();
     let worst = |share: fn(&Noise) -> f64| noisy.iter().map(|(_, noise)| share(noise)).fold(0.0, f64::max);
     let (others, stolen) = (worst(|noise| noise.others), worst(|noise| noise.stolen));
     if noisy.is_empty() {
@@ -43,6 +43,11 @@ pub(super) fn find(scene: &Scene<'_, '_>) -> Vec<Draft> {
     let mut found = finding("noisy-machine", 65, None, text, evidence.collect());
     found.advice = Some("measure again when nothing else runs".to_owned());
     vec![found.into()]
+}
+
+/// True when others were at work enough to move this step's figures.
+pub(super) fn disturbed(step: &StepView<'_>) -> bool {
+    noise(step).is_some_and(|noise| noise.matters())
 }
 
 /// Shares of the machine's CPU time in a step.

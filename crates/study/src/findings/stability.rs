@@ -17,6 +17,8 @@ const STALL: f64 = 0.25;
 /// Fewest operations in a usual piece for an empty one to be a stall and not luck: at 8 expected, none at all comes by
 /// chance once in 3000 pieces.
 const USUAL: f64 = 8.0;
+/// A shorter one is the scheduler's as likely as the disk's.
+const FELT: Nanos = Nanos(50_000_000);
 /// Ratio of the first to the last third's median from which the rate broke.
 const BROKE: f64 = 2.0;
 
@@ -61,12 +63,22 @@ fn describe(tier: &str, step: &StepView<'_>, spread: f64) -> crate::Finding {
     }
     let stalls = stalls(step);
     if let Some(longest) = stalls.iter().map(|(from, to)| *to - *from).max() {
-        let times = if stalls.len() == 1 { "once".to_owned() } else { format!("{} times", stalls.len()) };
-        text += &format!("; it stalled {times}, for {longest} at the longest");
+        text += &match stalls.len() {
+            1 => format!("; it stalled once, for {longest}"),
+            n => format!("; it stalled {n} times, for {longest} at the longest"),
+        };
         evidence.extend(stalls.iter().take(3).map(|(from, to)| at(step, format_args!("stall {from} to {to}"))));
     }
+    let weight = match (super::noise::disturbed(step), stalls.is_empty()) {
+        (true, _) => {
+            text += ", while other programs were at work";
+            25
+        }
+        (false, true) => 45,
+        (false, false) => 60,
+    };
     text.push('.');
-    finding("unstable", if stalls.is_empty() { 45 } else { 60 }, Some(tier), text, evidence)
+    finding("unstable", weight, Some(tier), text, evidence)
 }
 
 /// A rate in the unit that the step is spoken of.
@@ -82,7 +94,7 @@ fn rate(step: &StepView<'_>, iops: f64) -> String {
 /// Where a piece is: its time, and the offset where order makes that mean something.
 fn place(step: &StepView<'_>, piece: &Piece) -> String {
     match step.job.order {
-        basics::job::Order::Sequential if piece.position > 0 => {
+        basics::job::Order::Sequential if piece.position > 0 && step.job.engine != basics::job::Engine::Memory => {
             format!("{} (offset {})", seconds(piece.start), Bytes(piece.position))
         }
         _ => seconds(piece.start),
@@ -115,12 +127,13 @@ fn stalls(step: &StepView<'_>) -> Vec<(Nanos, Nanos)> {
             _ => out.push((piece.start, piece.end)),
         }
     }
+    out.retain(|(from, to)| *to - *from >= FELT);
     out
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::findings::tests::found;
+    use crate::findings::tests::{found, remarked};
     use crate::testing::{Run, Step};
     use basics::Nanos;
 
@@ -135,7 +148,7 @@ mod tests {
         counts[8] = 0;
         let unstable = found(&run(&counts), "unstable");
         let text = &unstable[0].text;
-        assert!(text.contains("it stalled once, for 200 ms at the longest"), "{text}");
+        assert!(text.contains("it stalled once, for 200 ms."), "{text}");
         assert!(text.contains("around 315 MB/s, down to 0 MB/s at 0.8 s (offset "), "{text}");
         assert_eq!(unstable[0].evidence[2], "step 0 seq-write: stall 700 ms to 900 ms");
     }
@@ -146,6 +159,19 @@ mod tests {
         counts[9..].fill(20);
         let unstable = found(&run(&counts), "unstable");
         assert!(unstable[0].text.contains("it begins at 839 MB/s and ends at 210 MB/s"), "{}", unstable[0].text);
+    }
+
+    /// With the processors busy elsewhere, nobody knows whose the spread is: a remark, not a finding.
+    #[test]
+    fn a_spread_under_noise_is_not_blamed_on_the_disk() {
+        let mut counts = [30; 20];
+        counts[7..9].fill(1);
+        let mut run = run(&counts);
+        for (i, sample) in run.steps[0].sampled().iter_mut().enumerate() {
+            sample.cpu_ticks = Some([30 * i as u64, 0, 0, 10 * i as u64, 0, 0, 0, 0]);
+        }
+        assert!(found(&run, "unstable").is_empty());
+        assert!(remarked(&run, "unstable")[0].text.ends_with("while other programs were at work."));
     }
 
     /// Two or three operations an interval look like ±20 % only because they are whole.

@@ -1,6 +1,6 @@
 //! Where swap is, what a major fault costs there, and where it would cost less.
 
-use super::{Draft, Scene, Subject, at, finding, list};
+use super::{Draft, Scene, Subject, at, finding};
 use crate::summary::summarise;
 use basics::units::GIB;
 use basics::{Bytes, Nanos};
@@ -53,7 +53,6 @@ pub(super) fn find(scene: &Scene<'_, '_>) -> Vec<Draft> {
     } else if !moved {
         out.extend(fastest.as_ref().and_then(|fastest| idle(scene, fastest)));
     }
-    out.extend(two_managers(scene));
     out
 }
 
@@ -159,24 +158,6 @@ fn built_on(scene: &Scene<'_, '_>, name: &str) -> bool {
     scene.machine().tiers.iter().any(|tier| tier.below.iter().any(|below| below == name))
 }
 
-fn two_managers(scene: &Scene<'_, '_>) -> Option<Draft> {
-    let managers = &scene.machine().swap_managers;
-    // The file systems' table is how areas are written down, not a program that makes them.
-    let programs: Vec<String> =
-        managers.iter().filter(|m| !["fstab", "systemd"].contains(&m.as_str())).cloned().collect();
-    if programs.len() < 2 {
-        return None;
-    }
-    let text = format!(
-        "{} both manage swap here: which areas exist after a boot depends on which comes last.",
-        list(&programs)
-    );
-    let evidence = programs.iter().map(|manager| format!("swap manager: {manager}")).collect();
-    let mut found = finding("two-swap-managers", 60, None, text, evidence);
-    found.advice = Some("keep one and disable the other".to_owned());
-    Some(found.into())
-}
-
 #[cfg(test)]
 mod tests {
     use crate::findings::tests::found;
@@ -237,15 +218,12 @@ mod tests {
     }
 
     #[test]
-    fn two_managers_and_an_idle_disk() {
+    fn an_idle_disk_is_named() {
         let root = Tier { mounts: vec![mount("/", "ext4", None)], ..tier("mmcblk0", TierKind::Sd) };
         let mut run = Run::default()
             .tiers([root, tier("nvme0n1", TierKind::Nvme)])
             .steps([Step::page_read("mmcblk0", Nanos(600_000)), Step::page_read("nvme0n1", Nanos(60_000))]);
         run.machine.swaps = vec![swap("/dev/zram0", "zram0", 100)];
-        run.machine.swap_managers = vec!["dphys-swapfile".into(), "fstab".into(), "rpi-swap".into()];
-        let two = found(&run, "two-swap-managers");
-        assert!(two[0].text.starts_with("dphys-swapfile and rpi-swap both manage swap here"), "{}", two[0].text);
         let idle = found(&run, "faster-tier-idle");
         assert!(idle[0].text.starts_with("nvme0n1 is the fastest disk here and holds nothing"), "{}", idle[0].text);
     }
