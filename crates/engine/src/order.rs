@@ -28,7 +28,7 @@ impl Permutation {
         }
     }
     /// The number at `index` (below `n`).
-    #[inline]
+    #[inline(always)]
     pub(crate) fn at(&self, index: u64) -> u64 {
         let mut x = index;
         loop {
@@ -86,7 +86,7 @@ impl Visits {
         Visits { n, next: 0, rng, kind }
     }
     /// The next block.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn next(&mut self) -> u64 {
         match &mut self.kind {
             Kind::Sequential => step(&mut self.next, self.n),

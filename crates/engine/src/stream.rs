@@ -73,7 +73,7 @@ impl Stream {
     }
 
     /// The next operation, of at most `most` bytes (a multiple of the smallest block, not 0).
-    #[inline]
+    #[inline(always)]
     pub(crate) fn next(&mut self, most: u64) -> Op {
         let offset = self.base + self.visits.next() * self.unit;
         let len = match &self.sizes {

@@ -29,9 +29,27 @@ pub fn sharpen_timers() {
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
 }
 
+/// Keeps the calling thread, and those that it starts, on one CPU.
+///
+/// # Errors
+/// `EINVAL` when there is no such CPU or it may not be used.
+pub fn pin(cpu: usize) -> std::io::Result<()> {
+    let mut set = rustix::thread::CpuSet::new();
+    if cpu >= rustix::thread::CpuSet::MAX_CPU {
+        return Err(rustix::io::Errno::INVAL.into());
+    }
+    set.set(cpu);
+    Ok(rustix::thread::sched_setaffinity(None, &set)?)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cpu_that_is_not_there_is_refused() {
+        std::thread::spawn(|| assert!(pin(1000).is_err() && pin(100_000).is_err())).join().unwrap();
+    }
 
     #[test]
     fn work_is_counted() {

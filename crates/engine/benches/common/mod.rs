@@ -1,0 +1,200 @@
+//! What both benches need: a test file laid out the same way each time, the engine and fio on the same job, medians of
+//! interleaved rounds. A bench is a claim about two programs in the same minute on the same machine; never compare
+//! figures of two runs.
+
+#![allow(dead_code, reason = "each bench uses a part of it")]
+
+use basics::job::{Block, Direction, Engine, Order, Stop};
+use basics::{Bytes, Interval, Job, Latencies, Nanos, stats};
+use engine::{Control, Target, run};
+use serde_json::Value;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Failures of a bench are printed, not handled.
+pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+/// `O_DIRECT` of this architecture.
+#[cfg(any(target_arch = "aarch64", target_arch = "arm"))]
+const O_DIRECT: i32 = 0o200_000;
+#[cfg(not(any(target_arch = "aarch64", target_arch = "arm")))]
+const O_DIRECT: i32 = 0o40_000;
+
+/// A number from the environment.
+pub fn setting(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+/// Was this case asked for? Without a word on the command line all are; else those whose name holds it.
+pub fn is_wanted(name: &str) -> bool {
+    let mut words = std::env::args().skip(1).filter(|word| !word.starts_with('-')).peekable();
+    words.peek().is_none() || words.any(|word| name.contains(&word))
+}
+
+/// A file that is removed at the end. Its folder is `BENCH_DIR`, or cargo's own for such things.
+pub struct TestFile(pub PathBuf);
+
+impl TestFile {
+    /// Written anew in pieces of 1 MiB, so that the page cache holds it in the same way each time, and synced.
+    pub fn new(len: Bytes) -> Result<Self> {
+        let folder = std::env::var_os("BENCH_DIR").unwrap_or_else(|| env!("CARGO_TARGET_TMPDIR").into());
+        let path = Path::new(&folder).join(format!("bench-{}.dat", std::process::id()));
+        let mut state = 42u64;
+        let piece: Vec<u8> = (0..1 << 20)
+            .map(|_| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                (state >> 56) as u8
+            })
+            .collect();
+        let mut file = File::create(&path)?;
+        let out = TestFile(path);
+        for _ in 0..len.0 >> 20 {
+            file.write_all(&piece)?;
+        }
+        file.sync_all()?;
+        Ok(out)
+    }
+    /// Opened as a job wants it.
+    pub fn open(&self, direct: bool) -> io::Result<File> {
+        let flags = if direct { O_DIRECT } else { 0 };
+        OpenOptions::new().read(true).write(true).custom_flags(flags).open(&self.0)
+    }
+}
+
+impl Drop for TestFile {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_file(&self.0) {
+            eprintln!("{} is left behind: {error}", self.0.display());
+        }
+    }
+}
+
+/// One direction of one round.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Figures {
+    pub iops: f64,
+    pub p50_us: f64,
+    pub p99_us: f64,
+}
+
+/// One round of one program.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Round {
+    pub read: Figures,
+    pub write: Figures,
+    pub user_ns: f64,
+    pub system_ns: f64,
+    pub operations: f64,
+}
+
+/// A job as both programs are told.
+#[derive(Debug, Clone)]
+pub struct Case {
+    pub name: &'static str,
+    pub direction: Direction,
+    pub random: bool,
+    pub block: u64,
+    pub depth: u32,
+    pub direct: bool,
+    pub engine: Engine,
+    /// fio's name of the engine, and further options for it.
+    pub fio: &'static [&'static str],
+}
+
+fn figures(latency: &Latencies, elapsed: Nanos) -> Figures {
+    let us = |percent| latency.percentile(percent).map_or(0.0, Nanos::us);
+    Figures { iops: latency.count() as f64 / elapsed.secs(), p50_us: us(50.0), p99_us: us(99.0) }
+}
+
+impl Case {
+    /// The job for a run of `seconds`.
+    pub fn job(&self, seconds: u64) -> Job {
+        Job {
+            direction: self.direction,
+            order: if self.random { Order::Permuted } else { Order::Sequential },
+            block: Block::Fixed(Bytes(self.block)),
+            depth: self.depth,
+            direct: self.direct,
+            engine: self.engine,
+            stop: Stop { time: Some(Nanos::from_millis(seconds * 1000)), ..Stop::default() },
+            ..Job::default()
+        }
+    }
+
+    /// A round of this engine.
+    pub fn ours(&self, file: &TestFile, len: Bytes, seconds: u64) -> Result<Round> {
+        let file = file.open(self.direct)?;
+        let alignment = Bytes(if self.direct { 4096 } else { 1 });
+        let target = Target::File { fd: file.as_fd(), len, alignment, direct: self.direct };
+        let outcome = run(&self.job(seconds), target, &Control::default(), &mut |_: &Interval| {})?;
+        let operations = (outcome.read.operations() + outcome.write.operations()) as f64;
+        Ok(Round {
+            read: figures(&outcome.read.latency, outcome.elapsed),
+            write: figures(&outcome.write.latency, outcome.elapsed),
+            user_ns: outcome.cpu_user.0 as f64,
+            system_ns: outcome.cpu_system.0 as f64,
+            operations,
+        })
+    }
+
+    /// A round of fio, told to keep the same latencies (`lat`, from submission to completion) and the page cache.
+    pub fn fio(&self, file: &TestFile, len: Bytes, seconds: u64) -> Result<Round> {
+        let rw = match (self.direction, self.random) {
+            (Direction::Read, false) => "read",
+            (Direction::Read, true) => "randread",
+            (Direction::Write, false) => "write",
+            (Direction::Write, true) => "randwrite",
+            (Direction::Mixed { .. }, false) => "rw",
+            (Direction::Mixed { .. }, true) => "randrw",
+        };
+        let mix = if let Direction::Mixed { read_percent } = self.direction { read_percent } else { 50 };
+        let output = Command::new("fio")
+            .args(["--name=peer", "--output-format=json", "--time_based", "--invalidate=0", "--randrepeat=0"])
+            .args(["--lat_percentiles=1", "--clat_percentiles=0", "--percentile_list=50:99"])
+            .arg(format!("--filename={}", file.0.display()))
+            .args([format!("--size={}", len.0), format!("--runtime={seconds}"), format!("--rw={rw}")])
+            .args([format!("--bs={}", self.block), format!("--iodepth={}", self.depth)])
+            .args([format!("--rwmixread={mix}"), format!("--direct={}", u8::from(self.direct))])
+            .args(self.fio)
+            .output()?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let json: Value = serde_json::from_str(&text[text.find('{').ok_or("fio printed no JSON")?..])?;
+        let job = &json["jobs"][0];
+        let side = |name: &str| {
+            let side = &job[name];
+            let us = |percent: &str| side["lat_ns"]["percentile"][percent].as_f64().unwrap_or(0.0) / 1e3;
+            Figures { iops: side["iops"].as_f64().unwrap_or(0.0), p50_us: us("50.000000"), p99_us: us("99.000000") }
+        };
+        let total = |name: &str| job[name]["total_ios"].as_f64().unwrap_or(0.0);
+        let cpu =
+            |name: &str| job[name].as_f64().unwrap_or(0.0) / 100.0 * job["job_runtime"].as_f64().unwrap_or(0.0) * 1e6;
+        Ok(Round {
+            read: side("read"),
+            write: side("write"),
+            user_ns: cpu("usr_cpu"),
+            system_ns: cpu("sys_cpu"),
+            operations: total("read") + total("write"),
+        })
+    }
+}
+
+/// The median of what `pick` takes of each round.
+pub fn median(rounds: &[Round], pick: impl Fn(&Round) -> f64) -> f64 {
+    stats::median(&rounds.iter().map(pick).collect::<Vec<_>>()).unwrap_or(f64::NAN)
+}
+
+/// Half the distance between the quartiles, in per cent of the median.
+pub fn spread(rounds: &[Round], pick: impl Fn(&Round) -> f64) -> f64 {
+    let values: Vec<f64> = rounds.iter().map(pick).collect();
+    let quantile = |q| stats::quantile(&values, q).unwrap_or(f64::NAN);
+    50.0 * (quantile(0.75) - quantile(0.25)) / quantile(0.5)
+}
+
+/// CPU time of all rounds over their operations, in nanoseconds: rusage counts by ticks, so single rounds say little.
+pub fn per_operation(rounds: &[Round], pick: impl Fn(&Round) -> f64) -> f64 {
+    rounds.iter().map(pick).sum::<f64>() / rounds.iter().map(|r| r.operations).sum::<f64>()
+}
