@@ -235,9 +235,15 @@ pub(crate) fn card(bus: CardBus, bits: u32, mhz: Option<f64>) -> Hop {
     hop
 }
 
-/// UHS-II: two lanes of 1.56 Gbit/s, one a direction (FD156) or both in one (HD312).
-pub(crate) fn uhs2(half_duplex: bool) -> Hop {
-    let (name, gbps) = if half_duplex { ("SD UHS-II HD312", 3.12) } else { ("SD UHS-II FD156", 1.56) };
+/// UHS-II in speed range A or B, lanes of up to 0.78 or 1.56 Gbit/s: one for each direction, or at half duplex both for one
+/// (SD UHS-II Addendum: FD156 and HD312 are range B).
+pub(crate) fn uhs2(range_b: bool, half_duplex: bool) -> Hop {
+    let (name, gbps) = match (range_b, half_duplex) {
+        (false, false) => ("SD UHS-II FD78", 0.78),
+        (false, true) => ("SD UHS-II HD156", 1.56),
+        (true, false) => ("SD UHS-II FD156", 1.56),
+        (true, true) => ("SD UHS-II HD312", 3.12),
+    };
     let mut hop = link(name.to_owned(), "sd", gbps, LineCode::Bits8Of10);
     practical(&mut hop, CARD_SHARE.0, CARD_SHARE.1, CARD_SOURCE.to_owned());
     hop
@@ -306,8 +312,8 @@ mod tests {
         assert_eq!([raw(0, 4), raw(2, 4), raw(5, 4), raw(7, 4), raw(6, 4)], [12.5, 25.0, 50.0, 50.0, 104.0]);
         assert_eq!([raw(1, 8), raw(8, 8), raw(9, 8), raw(10, 8)], [52.0, 104.0, 200.0, 400.0]);
         assert_eq!(card(CARD_BUSES[6], 4, Some(200.0)).raw_mbps, Some(100.0), "the Pi 5 clocks SDR104 at 200 MHz");
-        assert_eq!(figures(&uhs2(false)).1, 156.0);
-        assert_eq!(figures(&uhs2(true)).1, 312.0);
+        assert_eq!(figures(&uhs2(true, false)).1, 156.0);
+        assert_eq!(figures(&uhs2(true, true)).1, 312.0);
         assert_eq!(figures(&sata(6.0)), (750.0, 600.0, (550.0, 560.0)));
         assert_eq!(figures(&sata(1.5)).1, 150.0);
     }

@@ -34,8 +34,8 @@ pub struct Machine {
     pub zswap: Known<Zswap>,
     /// Active swap areas.
     pub swaps: Vec<SwapArea>,
-    /// Who manages swap here: `dphys-swapfile`, `rpi-swap`, `zram-generator`, `zram-tools`, `systemd`, `fstab`. Empty:
-    /// nobody. Two: a finding.
+    /// Who manages swap here: `dphys-swapfile`, `rpi-swap`, `zram-generator`, `zram-tools`, `zram-config`,
+    /// `armbian-zram-config`, `systemd`, `fstab`. Empty: nobody. Two tools: a notice.
     pub swap_managers: Vec<String>,
     /// Places where bytes can live.
     pub tiers: Vec<Tier>,
@@ -185,7 +185,9 @@ impl Tier {
 /// What is noticed about a tier, or about the machine as a whole, without measuring.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Warning {
-    /// Stable kebab-case name (`pcie-switch-limits`, `usb3-at-usb2`, `usb-shared-port`, `usb-storage-not-uas`, …).
+    /// Stable kebab-case name. Of tiers: `pcie-switch-limits`, `pcie-link-limits`, `pcie-shared-link`, `usb3-at-usb2`,
+    /// `usb-shared-port`, `usb-storage-not-uas`, `sd-slow-mode`, `swap-on-sd`, `read-only`, `partition-unaligned`. Of the
+    /// machine: `two-swap-managers`, `zswap-and-zram`, `throttled`.
     pub id: String,
     /// One sentence: what, how much, compared with what.
     pub text: String,
@@ -258,8 +260,8 @@ pub struct Mount {
 pub struct Hop {
     /// What people call it: `PCIe Gen2 x1`, `USB 3 5 Gbit/s`, `USB hub`, `SD SDR104`, `dm-crypt`.
     pub name: String,
-    /// `pcie`, `pcie-bridge`, `usb`, `usb-hub`, `sd`, `emmc`, `sata`, `virtio`, `loop`, `dm-crypt`, `dm`, `md`,
-    /// `btrfs`, `zram`, `memory`.
+    /// `pcie`, `pcie-bridge`, `nvme`, `usb`, `usb-hub`, `sd`, `emmc`, `sata`, `virtio`, `loop`, `dm-crypt`, `dm`, `md`, `bcache`,
+    /// `btrfs`, `file-system`, `zram`, `memory`, `block` (a bus without a rate).
     pub kind: String,
     /// What identifies it on this machine, such as the PCI or USB address or the driver (`uas`).
     pub detail: Option<String>,

@@ -5,7 +5,7 @@
 use basics::{Known, Why};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::ffi::OsString;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read};
 use std::path::{Component, Path, PathBuf};
@@ -22,7 +22,7 @@ const MAX_TEXT: u64 = 4 << 20;
 pub struct Root {
     base: PathBuf,
     live: bool,
-    /// Folders whose real path is known. Only trees need it: on the live machine the kernel resolves.
+    /// Paths whose real path is known, or known to be missing: a tree does not change while it is read. Only trees need it: on the live machine the kernel resolves.
     resolved: Arc<Mutex<HashMap<PathBuf, Option<PathBuf>>>>,
     trace: Option<Arc<Mutex<Trace>>>,
 }
@@ -161,8 +161,20 @@ impl Root {
         if self.live && self.trace.is_none() {
             return fs::canonicalize(path).ok();
         }
+        let path = path.as_ref();
         let mut links = 0;
-        self.resolve(path.as_ref(), &mut links)
+        // Most paths are files of a folder that was asked about before.
+        match (path.parent(), path.file_name()) {
+            (Some(folder), Some(name)) => {
+                let known = self.cached(folder);
+                let folder = known.unwrap_or_else(|| {
+                    let real = self.resolve(folder, &mut links);
+                    self.remember(folder.to_owned(), real)
+                })?;
+                self.step(&folder, name, &mut links)
+            }
+            _ => self.resolve(path, &mut links),
+        }
     }
 
     /// A path that can be opened without leaving the root: the real one in a tree, any on the live machine, where the kernel
@@ -198,17 +210,17 @@ impl Root {
                 Component::ParentDir => {
                     at.pop();
                 }
-                Component::Normal(name) => at = self.step(&at, &OsString::from(name), links)?,
+                Component::Normal(name) => at = self.step(&at, name, links)?,
             }
         }
         Some(at)
     }
 
     /// One component further from the real folder `at`.
-    fn step(&self, at: &Path, name: &OsString, links: &mut u32) -> Option<PathBuf> {
+    fn step(&self, at: &Path, name: &OsStr, links: &mut u32) -> Option<PathBuf> {
         let next = at.join(name);
-        if let Some(known) = self.resolved.lock().unwrap_or_else(PoisonError::into_inner).get(&next) {
-            return known.clone();
+        if let Some(known) = self.cached(&next) {
+            return known;
         }
         // The live machine's own process is no link to a number that is gone when the capture is read.
         if self.live && next == Path::new("/proc/self") {
@@ -230,7 +242,15 @@ impl Root {
             Ok(_) => Some(next.clone()),
             Err(_) => None,
         };
-        self.resolved.lock().unwrap_or_else(PoisonError::into_inner).insert(next, real.clone());
+        self.remember(next, real)
+    }
+
+    fn cached(&self, path: &Path) -> Option<Option<PathBuf>> {
+        self.resolved.lock().unwrap_or_else(PoisonError::into_inner).get(path).cloned()
+    }
+
+    fn remember(&self, path: PathBuf, real: Option<PathBuf>) -> Option<PathBuf> {
+        self.resolved.lock().unwrap_or_else(PoisonError::into_inner).insert(path, real.clone());
         real
     }
 

@@ -140,8 +140,12 @@ fn rpi_swap(root: &Root) -> bool {
     let generator = ["/usr/lib", "/lib"]
         .iter()
         .any(|lib| root.exists(format!("{lib}/systemd/system-generators/rpi-swap-generator")));
-    let config = root.exists("/etc/rpi/swap.conf") || !root.entries("/etc/rpi/swap.conf.d").is_empty();
-    let off = setting(root, "/etc/rpi/swap.conf", "Mechanism").as_deref() == Some("none");
+    let own = "/etc/rpi/swap.conf";
+    let dropins = root.entries(format!("{own}.d")).into_iter().map(|name| format!("{own}.d/{name}"));
+    let configs: Vec<String> = [own.to_owned()].into_iter().chain(dropins).filter(|path| root.exists(path)).collect();
+    // The last setting counts, those of drop-ins after the file's own (swap.conf(5)).
+    let off = configs.iter().filter_map(|path| setting(root, path, "Mechanism")).next_back().as_deref() == Some("none");
+    let config = !configs.is_empty();
     (generator || config) && !off
 }
 

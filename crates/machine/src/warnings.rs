@@ -2,7 +2,7 @@
 //! with that bus in `hops`.
 
 use crate::hops::Port;
-use crate::model::{Machine, Tier, TierKind, Warning};
+use crate::model::{Hop, Machine, Tier, TierKind, Warning};
 use crate::root::Root;
 use basics::units::significant;
 use basics::{Known, Why};
@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 /// Adds the warnings to the machine's tiers, and the notices to the machine.
 pub(crate) fn add(root: &Root, machine: &mut Machine, ports: &BTreeMap<String, Port>) {
     shared_ports(machine, ports);
+    shared_links(machine, ports);
     for tier in &mut machine.tiers {
         let found = [read_only(tier), swap_on_sd(tier), unaligned(tier)];
         tier.warnings.extend(found.into_iter().flatten());
@@ -53,6 +54,47 @@ fn shared_ports(machine: &mut Machine, ports: &BTreeMap<String, Port>) {
         let evidence = format!("/sys/bus/usb/devices/{}: above {}", port.name, names.join(", "));
         found.extend(
             names.iter().map(|name| ((*name).to_owned(), warning("usb-shared-port", text.clone(), evidence.clone()))),
+        );
+    }
+    for (name, warning) in found {
+        machine.tiers.iter_mut().filter(|tier| tier.name == name).for_each(|tier| tier.warnings.push(warning.clone()));
+    }
+}
+
+/// Disks behind one PCIe link that together could do more than it: two NVMe disks on one switch, two USB 3 ports of one
+/// controller on one lane.
+fn shared_links(machine: &mut Machine, ports: &BTreeMap<String, Port>) {
+    let mut links: BTreeMap<String, (Hop, Vec<&Tier>)> = BTreeMap::new();
+    for tier in machine.tiers.iter().filter(|tier| tier.below.is_empty()) {
+        for hop in tier.hops.iter().filter(|hop| hop.kind.starts_with("pcie")) {
+            let key = hop.detail.clone().unwrap_or_default();
+            links.entry(key).or_insert_with(|| (hop.clone(), Vec::new())).1.push(tier);
+        }
+    }
+    let mut found = Vec::new();
+    for (detail, (link, tiers)) in links.into_iter().filter(|(_, (_, tiers))| tiers.len() > 1) {
+        let Some((low, high)) = link.practical_mbps else { continue };
+        // What each could do behind the link; those on one USB port count once.
+        let mut wanted: BTreeMap<&str, f64> = BTreeMap::new();
+        for tier in &tiers {
+            let behind = tier.hops.iter().skip_while(|hop| hop.detail != link.detail).skip(1);
+            let own = behind.filter_map(|hop| Some(hop.practical_mbps?.1)).fold(f64::INFINITY, f64::min);
+            let place = ports.get(&tier.name).map_or(tier.name.as_str(), |port| &port.name);
+            wanted.insert(place, own);
+        }
+        let sum: f64 = wanted.values().sum();
+        if wanted.len() < 2 || !sum.is_finite() || sum <= high {
+            continue;
+        }
+        let names: Vec<&str> = tiers.iter().map(|tier| tier.name.as_str()).collect();
+        let text = format!(
+            "{} share one link ({detail}, {low}–{high} MB/s) for all together; apart they could do {} MB/s.",
+            listed(&names),
+            significant(sum.round())
+        );
+        let evidence = format!("{detail}: above {}", names.join(", "));
+        found.extend(
+            names.iter().map(|name| ((*name).to_owned(), warning("pcie-shared-link", text.clone(), evidence.clone()))),
         );
     }
     for (name, warning) in found {

@@ -34,7 +34,7 @@ fn survive(tree: &Tree) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 10, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn bytes_at_random(
@@ -65,9 +65,7 @@ proptest! {
 
 #[test]
 fn numbers_at_their_limits() {
-    for value in
-        ["18446744073709551615", "99999999999999999999999", "-1", "0", "1e308", "NaN", "", "\n", "0x10", "é\u{202e}"]
-    {
+    for value in ["18446744073709551615", "-1", "0", "1e308", "NaN", "", "é\u{202e}"] {
         let tree = Tree::copy_of("pi5-optane");
         let mut files = Vec::new();
         files_below(tree.path(), &mut files);

@@ -258,6 +258,26 @@ fn sata_controller_on_one_lane() {
     assert_eq!(disk.ceiling.get().unwrap().hop, "PCIe Gen2 x1");
 }
 
+/// Two disks on a dual HAT: the lane above the switch is for both.
+#[test]
+fn two_disks_behind_one_switch() {
+    let tree = Tree::empty();
+    let (lane, base) = (("5.0 GT/s PCIe", "1"), "/sys/devices/pci0000:00/0000:00:00.0");
+    pci(&tree, base, lane, lane);
+    pci(&tree, &format!("{base}/0000:01:00.0"), lane, lane);
+    for (index, port) in [(0, "0000:02:03.0"), (1, "0000:02:07.0")] {
+        let device = format!("{base}/0000:01:00.0/{port}/0000:0{}:00.0", 3 + index);
+        pci(&tree, &format!("{base}/0000:01:00.0/{port}"), lane, lane);
+        pci(&tree, &device, lane, ("8.0 GT/s PCIe", "4"));
+        disk(&tree, &format!("{device}/nvme/nvme{index}/nvme{index}n1"), &format!("259:{index}"));
+        tree.link(&format!("/sys/block/nvme{index}n1"), &format!("../..{device}/nvme/nvme{index}/nvme{index}n1"));
+    }
+    let machine = tree.read();
+    let text = warning(tier(&machine, "nvme1n1"), "pcie-shared-link").unwrap();
+    assert!(text.starts_with("nvme0n1 and nvme1n1 share one link (0000:00:00.0 – 0000:01:00.0"), "{text}");
+    assert!(text.contains("400–430 MB/s) for all together; apart they could do 860 MB/s"), "{text}");
+}
+
 // ---- USB
 
 #[test]
@@ -426,7 +446,7 @@ fn modes_of_cards() {
         ("6 (sd uhs SDR104)", 150_000_000, 2, "SD SDR104", 75.0),
         ("7 (sd uhs DDR50)", 50_000_000, 2, "SD DDR50", 50.0),
         ("10 (mmc HS400)", 200_000_000, 3, "eMMC HS400", 400.0),
-        ("12 (uhs2 speed A)", 52_000_000, 2, "SD UHS-II FD156", 195.0),
+        ("15 (invalid)", 52_000_000, 2, "SD UHS-II FD156", 195.0),
     ] {
         let tree = Tree::empty();
         card(&tree, if timing.contains("mmc") { "MMC" } else { "SD" }, "X");
@@ -678,7 +698,7 @@ fn who_manages_swap() {
     tree.file("/etc/rpi/swap.conf", "[Main]\nMechanism=zram+file\n")
         .file("/usr/lib/systemd/zram-generator.conf", "[zram0]\n");
     assert_eq!(managers(&tree), ["rpi-swap"], "zram-generator is its tool");
-    tree.file("/etc/rpi/swap.conf", "[Main]\nMechanism=none\n");
+    tree.file("/etc/rpi/swap.conf.d/80-off.conf", "[Main]\nMechanism=none\n");
     assert_eq!(managers(&tree), ["zram-generator"]);
     tree.link("/etc/systemd/zram-generator.conf", "/dev/null");
     assert_eq!(managers(&tree), [""; 0], "shadowed");

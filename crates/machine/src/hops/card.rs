@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 
 /// Index into [`CARD_BUSES`], which is the kernel's number of the mode.
 const SDR104: usize = 6;
-/// UHS-II, numbers 12 to 15 (speed A and B, full and half duplex; kernel 6.13).
-const UHS2: std::ops::RangeInclusive<usize> = 12..=15;
+/// UHS-II: `SPEED_A`, `SPEED_A_HD`, `SPEED_B`, `SPEED_B_HD` (kernel 6.13).
+const UHS2: std::ops::RangeInclusive<usize> = 13..=16;
 
 /// Adds the card's hop, its model and class, and what slows it down.
 pub(super) fn add(root: &Root, disk: &Disk, card: &Node, host: Option<&Node>, found: &mut Connection) {
@@ -81,7 +81,7 @@ impl Ios {
                 }
                 hop
             }
-            None if UHS2.contains(&self.timing) => ceiling::uhs2(matches!(self.timing, 14 | 15)),
+            None if UHS2.contains(&self.timing) => ceiling::uhs2(self.timing >= 15, self.timing.is_multiple_of(2)),
             None => unrated("SD", "sd"),
         }
     }
