@@ -186,9 +186,13 @@ impl Devices {
             return vec![disk];
         }
         // bcachefs names all its devices in the source, separated by colons.
-        let mut disks: Vec<&Disk> = entry.mount.source.split(':').filter_map(|path| self.by_path(root, path)).collect();
+        let source = match entry.mount.source.as_str() {
+            "/dev/root" => root_device(root).unwrap_or_default(),
+            source => source.to_owned(),
+        };
+        let mut disks: Vec<&Disk> = source.split(':').filter_map(|path| self.by_path(root, path)).collect();
         if entry.mount.fs == "btrfs" {
-            for name in btrfs_devices(root, &entry.mount.source) {
+            for name in btrfs_devices(root, &source) {
                 disks.extend(self.by_name(&name).filter(|disk| disks.iter().all(|known| known.name != disk.name)));
             }
         }
@@ -198,9 +202,25 @@ impl Devices {
     /// The disk behind a path below `/dev`, its links (`/dev/disk/by-uuid/…`) followed when the tree has them.
     pub(crate) fn by_path(&self, root: &Root, path: &str) -> Option<&Disk> {
         self.by_name(path).or_else(|| {
-            let real = root.real(path).filter(|_| path.starts_with("/dev/"))?;
-            self.by_name(real.to_str()?)
+            let links = path.starts_with("/dev/");
+            let real = root.real(path).filter(|_| links).and_then(|real| real.to_str().map(str::to_owned));
+            // A tree has the link, not the node that it leads to.
+            let target = || root.link_name(path).filter(|_| links);
+            self.by_name(&real.or_else(target)?)
         })
+    }
+}
+
+/// What the kernel was told to mount as root; it calls that device `/dev/root` itself.
+fn root_device(root: &Root) -> Option<String> {
+    let cmdline = root.word("/proc/cmdline")?;
+    let device = cmdline.split_whitespace().find_map(|word| word.strip_prefix("root="))?;
+    match device.split_once('=') {
+        None => Some(device.to_owned()),
+        Some(("UUID", id)) => Some(format!("/dev/disk/by-uuid/{id}")),
+        Some(("PARTUUID", id)) => Some(format!("/dev/disk/by-partuuid/{id}")),
+        Some(("LABEL", id)) => Some(format!("/dev/disk/by-label/{id}")),
+        Some(_) => None,
     }
 }
 

@@ -190,12 +190,15 @@ fn unread(root: &Root, machine: &mut Machine) {
     if machine.tiers.iter().all(|tier| tier.block.is_none()) {
         machine.warnings.push("No block device is listed below /sys/block.".to_owned());
     }
-    let cards = machine.tiers.iter().filter(|tier| matches!(tier.kind, TierKind::Sd | TierKind::Emmc));
+    let cards = machine.tiers.iter_mut().filter(|tier| matches!(tier.kind, TierKind::Sd | TierKind::Emmc));
     for tier in cards {
         let Some(host) = tier.hops.last().and_then(|hop| hop.detail.as_ref()) else { continue };
         let ios = format!("/sys/kernel/debug/{host}/ios");
         if root.bytes(&ios, 1) == Err(Why::NoPermission) {
             machine.warnings.push(format!("The bus mode of {} is for root only ({ios}).", tier.name));
+            if tier.ceiling.is_unknown() {
+                tier.ceiling = Known::Unknown(Why::NoPermission);
+            }
         }
     }
 }

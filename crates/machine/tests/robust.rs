@@ -51,6 +51,15 @@ proptest! {
     }
 
     #[test]
+    fn words_at_random(text in "([/=,:@. \\PC]|home|UUID|LABEL|[0-9a-f]{2}:|media|\n){0,60}") {
+        let tree = Tree::empty();
+        for path in ["/proc/self/mountinfo", "/proc/swaps", "/proc/cmdline", "/etc/fstab", "/etc/hostname", "/sys/block/loop0/loop/backing_file"] {
+            tree.file(path, &text);
+        }
+        survive(&tree);
+    }
+
+    #[test]
     fn files_cut_off(name in prop::sample::select(&GOLDEN[..]), keep in 0usize..40) {
         let tree = Tree::copy_of(name);
         let mut files = Vec::new();

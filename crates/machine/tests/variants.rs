@@ -446,6 +446,7 @@ fn modes_of_cards() {
         ("6 (sd uhs SDR104)", 150_000_000, 2, "SD SDR104", 75.0),
         ("7 (sd uhs DDR50)", 50_000_000, 2, "SD DDR50", 50.0),
         ("10 (mmc HS400)", 200_000_000, 3, "eMMC HS400", 400.0),
+        ("sd uhs SDR104", 200_000_000, 2, "SD SDR104", 100.0),
         ("15 (invalid)", 52_000_000, 2, "SD UHS-II FD156", 195.0),
     ] {
         let tree = Tree::empty();
@@ -600,6 +601,20 @@ fn other_mount_tables() {
         let machine = tree.read();
         assert_eq!(tier(&machine, "sda").mounts.len(), 1, "{table}");
         assert!(warning(tier(&machine, "sda"), "read-only").is_some());
+    }
+}
+
+/// `/dev/root` without a device number: the command line tells, by name or by an identifier that a link resolves.
+#[test]
+fn the_kernels_own_name_of_root() {
+    for root in ["/dev/sda1", "PARTUUID=8e27-01"] {
+        let tree = Tree::empty();
+        disk(&tree, "/sys/block/sda", "8:0");
+        tree.files("/sys/block/sda/sda1", &[("partition", "1"), ("start", "2048"), ("size", "8")]);
+        tree.link("/dev/disk/by-partuuid/8e27-01", "../../sda1");
+        tree.file("/proc/mounts", "/dev/root / ext4 rw 0 0\n")
+            .file("/proc/cmdline", format!("quiet root={root} rootwait"));
+        assert_eq!(tier(&tree.read(), "sda").mounts.len(), 1, "{root}");
     }
 }
 

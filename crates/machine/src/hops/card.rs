@@ -55,16 +55,21 @@ struct Ios {
 }
 
 impl Ios {
+    /// From debugfs, or from beside the host where a tree keeps it there.
     fn read(root: &Root, host: &Node) -> Option<Ios> {
-        let path = Path::new("/sys/kernel/debug").join(&host.name).join("ios");
-        let text = root.word(&path)?;
-        let first = |name: &str| {
-            crate::facts::field(&text, name).and_then(|value| value.split_whitespace().next()?.parse::<u64>().ok())
+        let debugfs = Path::new("/sys/kernel/debug").join(&host.name).join("ios");
+        let places = [debugfs].into_iter().chain(host.dirs.iter().map(|dir| dir.join("ios")));
+        let (path, text) = places.into_iter().find_map(|path| Some((path.clone(), root.word(&path)?)))?;
+        let value = |name: &str| crate::facts::field(&text, name);
+        let number = |name: &str| value(name).and_then(|value| value.split_whitespace().next()?.parse::<u64>().ok());
+        let by_name = || {
+            let timing = value("timing spec")?;
+            CARD_BUSES.iter().position(|bus| bus.name.rsplit(' ').next().is_some_and(|mode| timing.ends_with(mode)))
         };
-        let timing = usize::try_from(first("timing spec")?).ok()?;
+        let timing = number("timing spec").and_then(|number| usize::try_from(number).ok()).or_else(by_name)?;
         // The width is printed as its logarithm: 0, 2 and 3 for 1, 4 and 8 lines.
-        let bits = first("bus width").filter(|log| *log <= 3).map_or(4, |log| 1 << log);
-        let hz = first("actual clock").filter(|hz| *hz > 0).or_else(|| first("clock"));
+        let bits = number("bus width").filter(|log| *log <= 3).map_or(4, |log| 1 << log);
+        let hz = number("actual clock").filter(|hz| *hz > 0).or_else(|| number("clock"));
         Some(Ios { path, timing, bits, mhz: hz.map(|hz| hz as f64 / 1e6) })
     }
 
