@@ -20,14 +20,23 @@
     type, color: css("--soft"), gridcolor: css("--grid"), linecolor: css("--edge"), zeroline: false,
     tickfont: { size: 12 }, automargin: true, ...(type === "log" ? logTicks : { rangemode: "tozero" }), ...more,
   });
-  // Only 1, 2 and 5 of a decade carry a number.
-  const logTicks = { dtick: "D2", exponentformat: "none", separatethousands: true, minor: { showgrid: false } };
+  const logTicks = { exponentformat: "none", separatethousands: true };
+  // A number for each decade; where there are less than two of them, for 1, 2 and 5 of each.
+  const decades = (low, high) => {
+    const values = [];
+    const parts = Math.log10(high / low) < 2 ? [1, 2, 5] : [1];
+    for (let decade = Math.floor(Math.log10(low)); decade <= Math.ceil(Math.log10(high)); decade += 1) {
+      parts.forEach((part) => values.push(part * 10 ** decade));
+    }
+    return values;
+  };
+  const rateTicks = (low, high) => ({ tickmode: "array", tickvals: decades(low, high), ticktext: decades(low, high).map(three) });
   const layout = (more) => ({
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
     font: { family: getComputedStyle(document.body).fontFamily, size: 13, color: css("--ink") },
     margin: { l: 12, r: 16, t: 16, b: 12 }, showlegend: false, hovermode: "closest", dragmode: "zoom",
     hoverlabel: { bgcolor: css("--panel"), bordercolor: css("--edge"), font: { color: css("--ink"), size: 13 } },
-    separators: ".,", ...more,
+    separators: ".,", modebar: { bgcolor: "rgba(0,0,0,0)", color: css("--faint"), activecolor: css("--ink") }, ...more,
   });
   const config = { responsive: true, displaylogo: false, displayModeBar: "hover", scrollZoom: false,
     modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"], toImageButtonOptions: { format: "svg" } };
@@ -46,13 +55,7 @@
     : us < 1 ? `${three(us * 1e3)} ns` : us < 1e3 ? `${three(us)} µs` : us < 1e6 ? `${three(us / 1e3)} ms` : `${three(us / 1e6)} s`);
   // Plotly reads a few tags in its texts; what comes from the record must stay text.
   const plain = (text) => String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
-  const latencyTicks = (low, high) => {
-    const values = [];
-    for (let decade = Math.floor(Math.log10(low)); decade <= Math.ceil(Math.log10(high)); decade += 1) {
-      values.push(10 ** decade);
-    }
-    return { tickmode: "array", tickvals: values, ticktext: values.map(micros), minor: { dtick: "D1", showgrid: false } };
-  };
+  const latencyTicks = (low, high) => ({ tickmode: "array", tickvals: decades(low, high), ticktext: decades(low, high).map(micros) });
   const extent = (values) => {
     const known = values.filter((value) => value > 0);
     return known.length ? [Math.min(...known), Math.max(...known)] : [1, 10];
@@ -126,45 +129,48 @@
 
   // ---- the ladder -------------------------------------------------------------------------------------------------
 
-  // Puts names beside marks where they cover neither a mark nor another name; a faint name that finds no place is left to
-  // the pointer.
+  // Puts names beside marks, the measured ones first, where they cover neither a mark nor another name. A faint name that
+  // finds no place is left to the pointer; a measured one is always written.
   function place(points, box, ranges) {
     const [width, height] = box;
-    const at = (point) => ({
+    const marks = points.map((point) => ({
       x: width * (Math.log10(point.x) - ranges.x[0]) / (ranges.x[1] - ranges.x[0]),
       y: height * (1 - (Math.log10(point.y) - ranges.y[0]) / (ranges.y[1] - ranges.y[0])),
-    });
-    const marks = points.map(at);
-    const taken = [];
+    }));
+    const names = [];
     const hits = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+    const around = ({ x, y }) => ({ left: x - 7, right: x + 7, top: y - 7, bottom: y + 7 });
     const out = [];
     points.forEach((point, i) => {
-      const size = point.faint ? 11 : 13.5;
-      const long = point.label.length * size * (point.faint ? 0.53 : 0.6);
+      const size = point.faint ? 11.5 : 13.5;
+      const long = point.label.length * size * (point.faint ? 0.54 : 0.62);
       const { x, y } = marks[i];
-      const options = [["left", 9, 0], ["right", -9, 0], ["center", 0, -15], ["center", 0, 15], ["left", 8, -12], ["left", 8, 12], ["right", -8, -12], ["right", -8, 12]];
-      for (const [anchor, dx, dy] of options) {
+      const rect = ([anchor, dx, dy]) => {
         const left = anchor === "left" ? x + dx : anchor === "right" ? x + dx - long : x - long / 2;
-        const rect = { left, right: left + long, top: y + dy - size * 0.62, bottom: y + dy + size * 0.62 };
-        const inside = rect.left > 0 && rect.right < width && rect.top > 0 && rect.bottom < height;
-        const free = !taken.some((other) => hits(rect, other))
-          && !marks.some((mark, j) => j !== i && hits(rect, { left: mark.x - 6, right: mark.x + 6, top: mark.y - 6, bottom: mark.y + 6 }));
-        if (inside && (free || (!point.faint && anchor === "left" && dy === 0 && false))) {
-          taken.push(rect);
-          out.push({ x: Math.log10(point.x), y: Math.log10(point.y), text: point.faint ? plain(point.label) : `<b>${plain(point.label)}</b>`,
-            xanchor: anchor, xshift: dx, yshift: -dy, showarrow: false, font: { size, color: point.faint ? css("--soft") : point.color } });
-          return;
-        }
-      }
-      if (!point.faint) out.push({ x: Math.log10(point.x), y: Math.log10(point.y), text: `<b>${plain(point.label)}</b>`, showarrow: true, arrowcolor: point.color, ax: 34, ay: -34, font: { size, color: point.color } });
+        return { left, right: left + long, top: y + dy - size * 0.62, bottom: y + dy + size * 0.62 };
+      };
+      const inside = (r) => r.left > 0 && r.right < width && r.top > 0 && r.bottom < height;
+      const free = (r) => !names.some((other) => hits(r, other))
+        && !marks.some((mark, j) => j !== i && (point.faint || !points[j].faint) && hits(r, around(mark)));
+      const places = [["left", 10, 0], ["right", -10, 0], ["center", 0, -16], ["center", 0, 16], ["left", 8, -13], ["left", 8, 13], ["right", -8, -13], ["right", -8, 13]];
+      const spot = places.find((p) => inside(rect(p)) && free(rect(p)))
+        ?? (point.faint ? null : places.find((p) => inside(rect(p))) ?? ["right", -10, 0]);
+      if (!spot) return;
+      names.push(rect(spot));
+      out.push({ x: Math.log10(point.x), y: Math.log10(point.y), text: point.faint ? plain(point.label) : `<b>${plain(point.label)}</b>`, showarrow: false,
+        xanchor: spot[0], xshift: spot[1], yshift: -spot[2], font: { size, color: point.faint ? css("--soft") : point.color } });
     });
     return out;
   }
+  const brief = (name) => {
+    const short = name.replace(/ \(.*?\)/g, "");
+    return short.length > 34 ? `${short.slice(0, 33).trimEnd()}…` : short;
+  };
   function ladder() {
     if (!$("chart-ladder")) return;
     const key = state.ladder.by;
     const here = data.ladder.filter((rung) => rung[key] !== null).map((rung) => ({ x: rung[key], y: rung.mbps, label: rung.name, color: colorOf(rung.color), symbol: symbolOf(rung.color), faint: false }));
-    const others = data.published.filter((device) => device[key] !== null).map((device) => ({ x: device[key], y: device.mbps, label: device.name, faint: true, source: device.source, notes: device.notes }));
+    const others = data.published.filter((device) => device[key] !== null).map((device) => ({ x: device[key], y: device.mbps, label: brief(device.name), name: device.name, faint: true, source: device.source, notes: device.notes }));
     const all = [...here, ...others];
     const pad = (values) => { const [low, high] = extent(values); return [Math.log10(low) - 0.35, Math.log10(high) + 0.3]; };
     const ranges = { x: pad(all.map((p) => p.x)), y: pad(all.map((p) => p.y)) };
@@ -172,11 +178,11 @@
     const box = [element.clientWidth - 90, element.clientHeight - 75];
     const trace = (points, marker, hover) => ({ type: "scatter", mode: "markers", x: points.map((p) => p.x), y: points.map((p) => p.y), text: points.map(hover), hovertemplate: "%{text}<extra></extra>", marker, cliponaxis: false });
     show("chart-ladder", [
-      trace(others, { size: 9, color: "rgba(0,0,0,0)", line: { width: 1.5, color: css("--faint") } }, (p) => `<b>${plain(p.label)}</b><br>${three(p.y)} MB/s, ${micros(p.x)}<br>${plain(p.source)}${p.notes.map((note) => `<br>${plain(note)}`).join("")}`),
+      trace(others, { size: 9, color: "rgba(0,0,0,0)", line: { width: 1.5, color: css("--faint") } }, (p) => `<b>${plain(p.name)}</b><br>${three(p.y)} MB/s, ${micros(p.x)}<br>${plain(p.source)}${p.notes.map((note) => `<br>${plain(note)}`).join("")}`),
       trace(here, { size: 13, color: here.map((p) => p.color), symbol: here.map((p) => p.symbol) }, (p) => `<b>${plain(p.label)}</b>, measured here<br>${three(p.y)} MB/s, ${micros(p.x)}`),
     ], layout({
       xaxis: axis(key === "swap_us" ? "mean latency of a read, 16 KiB 70/30 at depth 4 (logarithmic)" : "mean latency of a page read at depth 1 (logarithmic)", "log", { range: ranges.x, ...latencyTicks(10 ** ranges.x[0], 10 ** ranges.x[1]) }),
-      yaxis: axis("sequential read, MB/s (logarithmic)", "log", { range: ranges.y }),
+      yaxis: axis("sequential read, MB/s (logarithmic)", "log", { range: ranges.y, ...rateTicks(10 ** ranges.y[0], 10 ** ranges.y[1]) }),
       annotations: place(all, box, ranges),
     }));
   }
@@ -253,7 +259,7 @@
     const log = now.scale === "log";
     const latency = !isRate(now.metric);
     show("chart-compare", traces, layout({
-      xaxis: axis(metricTitle(now.metric).replace(", µs", "") + (log ? " (logarithmic)" : ""), now.scale, { range: log ? [Math.log10(low) - 0.15, Math.log10(high) + 0.15] : [0, high * 1.06], ...(latency ? (log ? latencyTicks(low, high) : linearMicros(high)) : {}) }),
+      xaxis: axis(metricTitle(now.metric).replace(", µs", "") + (log ? " (logarithmic)" : ""), now.scale, { range: log ? [Math.log10(low) - 0.15, Math.log10(high) + 0.15] : [0, high * 1.06], ...(latency ? (log ? latencyTicks(low, high) : linearMicros(high)) : log ? rateTicks(low, high) : {}) }),
       yaxis: { type: "category", categoryorder: "array", categoryarray: [...patterns].reverse(), color: css("--ink"), gridcolor: css("--grid"), automargin: true, fixedrange: true, range: [-0.6, patterns.length - 0.4], tickfont: { size: narrow() ? 11 : 13 } },
     }));
   }
@@ -295,7 +301,7 @@
     show("chart-sweep", traces, layout({
       margin: { l: 12, r: narrow() ? 70 : 110, t: 16, b: 12 },
       xaxis: axis(sweepAxis.key === "bs" ? "block size (logarithmic)" : "queue depth (logarithmic)", "log", { tickmode: "array", tickvals: xs, ticktext: xs.map(sweepAxis.key === "bs" ? size : String) }),
-      yaxis: axis(metricTitle(now.metric).replace(", µs", "") + (log ? " (logarithmic)" : ""), now.scale, { range, ...(isRate(now.metric) ? {} : log ? latencyTicks(low, high) : linearMicros(high)) }),
+      yaxis: axis(metricTitle(now.metric).replace(", µs", "") + (log ? " (logarithmic)" : ""), now.scale, { range, ...(isRate(now.metric) ? (log ? rateTicks(low, high) : {}) : log ? latencyTicks(low, high) : linearMicros(high)) }),
       annotations: endLabels(ends(traces), scale, true, log),
     }));
   }
@@ -338,11 +344,19 @@
         shapes.push({ type: "line", xref: "x", yref: "paper", x0: at, x1: at, y0: 0, y1: 1, line: { color: css("--grid"), width: 1 }, layer: "below" });
       }
     });
-    // One name for each stretch of a tier, where it begins.
+    // One name for each stretch of a tier, where it begins; a row higher where the one before would be covered.
+    const until = Math.max(0.001, ...list.map((step) => (now.step === "all" ? step.at : 0) + step.elapsed));
+    const rows = [];
     if (now.step === "all") {
+      const pixels = ($("chart-time").clientWidth - 150) / until;
       let last = null;
       list.forEach((step) => {
-        if (step.subject !== last) annotations.push({ x: step.at, y: 1, xref: "x", yref: "paper", text: `<b>${plain(step.subject)}</b>`, xanchor: "left", yanchor: "bottom", showarrow: false, textangle: narrow() ? -40 : 0, font: { size: 12, color: colorOf(step.color) } });
+        if (step.subject !== last) {
+          let row = rows.findIndex((right) => step.at * pixels > right);
+          if (row < 0) row = rows.length;
+          rows[row] = step.at * pixels + step.subject.length * 8 + 8;
+          annotations.push({ x: step.at, y: 1, xref: "x", yref: "paper", text: `<b>${plain(step.subject)}</b>`, xanchor: "left", yanchor: "bottom", yshift: row * 16, showarrow: false, font: { size: 12.5, color: colorOf(step.color) } });
+        }
         last = step.subject;
       });
     }
@@ -373,9 +387,9 @@
     const largest = extent(list.flatMap((step) => step.series.max));
     const rates = extent(list.flatMap((step) => ["read", "write"].filter((way) => step[way]).flatMap((way) => step.series[way][now.metric])));
     show("chart-time", traces, layout({
-      margin: { l: 12, r: 76, t: narrow() ? 60 : 30, b: 12 },
-      xaxis: axis(`seconds since the ${now.step === "all" ? "run" : "step"} began`, "linear", { anchor: "y3", domain: [0, 1] }),
-      yaxis: axis((now.metric === "mbps" ? "MB/s" : "IOPS") + (log ? " (log.)" : ""), now.scale, { domain: domains.rate, ...(log ? { range: [Math.log10(rates[0]) - 0.2, Math.log10(rates[1]) + 0.2] } : {}) }),
+      margin: { l: 12, r: narrow() ? 62 : 76, t: 14 + 17 * Math.max(1, rows.length), b: 12 },
+      xaxis: axis(`seconds since the ${now.step === "all" ? "run" : "step"} began`, "linear", { anchor: "y3", range: [0, until * 1.01] }),
+      yaxis: axis((now.metric === "mbps" ? "MB/s" : "IOPS") + (log ? " (log.)" : ""), now.scale, { domain: domains.rate, ...(log ? { range: [Math.log10(rates[0]) - 0.2, Math.log10(rates[1]) + 0.2], ...rateTicks(...rates) } : {}) }),
       yaxis2: axis("largest latency", "log", { domain: domains.latency, ...latencyTicks(...largest), range: [Math.log10(largest[0]) - 0.2, Math.log10(largest[1]) + 0.2] }),
       yaxis3: axis("% and °C", "linear", { domain: domains.machine, range: [0, 105] }),
       shapes, annotations,
@@ -422,12 +436,18 @@
     const tiersOf = (name) => new Set(measured.filter((step) => step.name === name).map((step) => step.subject)).size;
     const first = names.includes("swap-sim") ? "swap-sim" : [...names].sort((a, b) => tiersOf(b) - tiersOf(a))[0];
     state.percentiles = { step: first };
-    choice("percentiles", "step", "pattern", names.map((name) => [name, name]), percentiles);
-    segment("percentiles", "way", measured.some((step) => step.name === first && step.read) ? [["read", "reads"], ["write", "writes"]] : [["write", "writes"], ["read", "reads"]], percentiles);
+    if (names.length > 1) choice("percentiles", "step", "pattern", names.map((name) => [name, name]), percentiles);
+    const ways = [["read", "reads"], ["write", "writes"]].filter(([way]) => measured.some((step) => step[way]));
+    ways.sort((a, b) => measured.some((step) => step.name === first && step[b[0]]) - measured.some((step) => step.name === first && step[a[0]]));
+    state.percentiles.way = ways[0][0];
+    if (ways.length > 1) segment("percentiles", "way", ways, percentiles);
     segment("percentiles", "scale", [["log", "logarithmic"], ["linear", "linear"]], percentiles);
-    choice("compare", "metric", "figure", knownMetrics(measured), compare);
-    segment("compare", "scale", [["log", "logarithmic"], ["linear", "linear"]], compare);
-    drawn.push(percentiles, compare);
+    drawn.push(percentiles);
+    if (measured.length > 1) {
+      choice("compare", "metric", "figure", knownMetrics(measured), compare);
+      segment("compare", "scale", [["log", "logarithmic"], ["linear", "linear"]], compare);
+      drawn.push(compare);
+    } else $("beside").hidden = true;
     if (sweepAxis) {
       $("sweep").hidden = false;
       const ways = [...new Set(measured.filter(sweepAxis.has).map((step) => step.rw))];
@@ -445,14 +465,21 @@
       stepChoice.value = state.time.step;
     };
     state.time = { run: data.runs[0].run };
-    if (data.runs.length > 1) choice("time", "run", "run", data.runs.map((run) => [run.run, run.run]), () => { fill(); time(); });
+    const runChoice = data.runs.length > 1 && choice("time", "run", "run", data.runs.map((run) => [run.run, run.run]), () => { fill(); time(); });
     stepChoice = choice("time", "step", "step", [["all", "whole run"]], time);
     fill();
+    // Several tiers lie decades apart, a single step does not.
+    state.time.scale = measured.length > 1 ? "log" : "linear";
     segment("time", "metric", [["mbps", "MB/s"], ["iops", "IOPS"]], time);
     segment("time", "scale", [["log", "logarithmic"], ["linear", "linear"]], time);
     drawn.push(time);
     // Evidence leads to the very interval.
     document.querySelectorAll("[data-step]").forEach((link) => link.addEventListener("click", (event) => {
+      if (state.time.run !== link.dataset.run) {
+        state.time.run = link.dataset.run;
+        if (runChoice) runChoice.value = link.dataset.run;
+        fill();
+      }
       if (![...stepChoice.options].some((option) => option.value === link.dataset.step)) return;
       event.preventDefault();
       state.time.step = link.dataset.step;

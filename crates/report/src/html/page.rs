@@ -83,7 +83,11 @@ struct FindingText {
     text: String,
     advice: Option<String>,
     gain: Option<String>,
+    /// The run that the steps are of.
+    run: String,
     evidence: Vec<Evidence>,
+    /// What would bury the next finding if it stood open.
+    more: Vec<Evidence>,
 }
 
 #[derive(Serialize)]
@@ -204,7 +208,8 @@ pub fn page(records: &[&Record]) -> Page {
         page.pipes.extend(pipes(record, study.as_ref(), &color_of));
         let Some(study) = study else { continue };
         page.ladder.extend(study.tiers.iter().filter_map(|tier| rung(tier, color_of(&tier.name))));
-        page.findings.extend(all_findings(study).into_iter().map(|finding| finding_text(finding, &color_of)));
+        page.findings
+            .extend(all_findings(study).into_iter().map(|finding| finding_text(finding, &record.run.id, &color_of)));
         if page.overview.is_none() {
             page.overview = Some(overview(record, study, &color_of));
             page.good_for = matrix(study, &color_of);
@@ -403,14 +408,21 @@ fn pipes(record: &Record, study: Option<&CheckStudy>, color_of: &dyn Fn(&str) ->
         .collect()
 }
 
-fn finding_text(finding: &Finding, color_of: &dyn Fn(&str) -> usize) -> FindingText {
+/// Pieces of evidence that stand open.
+const OPEN: usize = 5;
+
+fn finding_text(finding: &Finding, run: &str, color_of: &dyn Fn(&str) -> usize) -> FindingText {
+    let mut evidence: Vec<Evidence> =
+        finding.evidence.iter().map(|text| Evidence { step: step_of(text), text: text.clone() }).collect();
     FindingText {
         color: finding.tier.as_deref().map(color_of),
         tier: finding.tier.clone(),
         text: finding.text.clone(),
         advice: finding.advice.clone(),
         gain: finding.gain.clone(),
-        evidence: finding.evidence.iter().map(|text| Evidence { step: step_of(text), text: text.clone() }).collect(),
+        run: run.to_owned(),
+        more: evidence.split_off(evidence.len().min(OPEN)),
+        evidence,
     }
 }
 

@@ -169,7 +169,9 @@ fn drawing(tier: &Tier, heights: &[f64], fill: Option<f64>, narrowest: Option<us
         }
     }
     if let (Some(i), Some(height)) = (narrowest, narrowest.and_then(|i| heights.get(i))) {
-        let (left, right) = (i as f64 * HOP + BEND, (i + 1) as f64 * HOP - BEND);
+        // Along the straight part: a bend only where another hop follows.
+        let left = if i == 0 { 0.0 } else { i as f64 * HOP + BEND };
+        let right = if i + 1 == heights.len() { length } else { (i + 1) as f64 * HOP - BEND };
         for y in [HEIGHT / 2.0 + 2.0 - height / 2.0, HEIGHT / 2.0 + 2.0 + height / 2.0] {
             let _ = write!(out, "<path class=\"narrow\" d=\"M{left:.1} {y:.2} L{right:.1} {y:.2}\"/>");
         }

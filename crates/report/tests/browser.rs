@@ -1,0 +1,110 @@
+//! The page in a real browser: no error on its console, every chart drawn, and screenshots of it in light, in dark and on
+//! a telephone's width. Skipped, with the reason printed, where no Chromium is installed. `TIERMARK_SHOTS=DIR` keeps the
+//! pages and the screenshots for a person to look at.
+
+#[path = "support/mod.rs"]
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Chromium under the names that distributions give it.
+fn chromium() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let names = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
+    std::env::split_paths(&path)
+        .flat_map(|folder| names.map(|name| folder.join(name)))
+        .find(|program| program.is_file())
+}
+
+struct Seen {
+    dom: String,
+    console: Vec<String>,
+}
+
+/// Opens the page once with its own empty profile.
+fn open(program: &Path, page: &Path, scheme: u8, size: (u32, u32), shot: Option<&Path>) -> Seen {
+    let profile = tempfile::tempdir().unwrap();
+    let mut command = Command::new(program);
+    command.args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]);
+    command.args([
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        "--hide-scrollbars",
+    ]);
+    command.args(["--enable-logging=stderr", "--virtual-time-budget=8000"]);
+    command.arg(format!("--user-data-dir={}", profile.path().display()));
+    command.arg(format!("--window-size={},{}", size.0, size.1));
+    // 0 is dark, 1 is light.
+    command.arg(format!("--blink-settings=preferredColorScheme={scheme}"));
+    match shot {
+        Some(shot) => command.arg(format!("--screenshot={}", shot.display())),
+        None => command.arg("--dump-dom"),
+    };
+    let output = command.arg(format!("file://{}", page.display())).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    Seen {
+        dom: String::from_utf8_lossy(&output.stdout).into_owned(),
+        console: errors.lines().filter(|line| line.contains("CONSOLE")).map(str::to_owned).collect(),
+    }
+}
+
+/// The part of the DOM that belongs to a chart.
+fn chart<'a>(dom: &'a str, id: &str) -> &'a str {
+    let from = dom.find(&format!("id=\"{id}\"")).unwrap_or_else(|| panic!("{id} is not on the page"));
+    let rest = &dom[from..];
+    let to = rest[10..].find("class=\"chart").or_else(|| rest[10..].find("<section")).map_or(rest.len(), |at| at + 10);
+    &rest[..to]
+}
+
+#[test]
+fn a_browser_draws_every_chart_without_an_error() {
+    let Some(program) = chromium() else {
+        eprintln!("skipped: no chromium is installed (apt-get install chromium)");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let kept = std::env::var_os("TIERMARK_SHOTS").map(PathBuf::from);
+    let folder = kept.as_deref().unwrap_or(folder.path());
+    let write = |name: &str, records: &[&record::Record]| {
+        let path = folder.join(name);
+        std::fs::write(&path, report::html::report(records)).unwrap();
+        path
+    };
+    let (check, open_loop) = (support::check_record(), support::open_loop_record());
+    let checked = write("check.html", &[&check]);
+    let job = write("job.html", &[&open_loop]);
+
+    let seen = open(&program, &checked, 1, (1280, 900), None);
+    assert_eq!(seen.console, Vec::<String>::new());
+    // Points of measured and of published devices; a line a tier; a mark a pattern; a line a step.
+    for (id, least) in [("chart-ladder", 2), ("chart-percentiles", 4), ("chart-compare", 5), ("chart-time", 30)] {
+        let drawn = chart(&seen.dom, id).matches("class=\"trace scatter").count();
+        assert!(drawn >= least, "{id}: {drawn} traces drawn, at least {least} expected");
+    }
+    assert!(seen.dom.contains("aria-pressed=\"true\""), "switches are there");
+    assert!(!seen.dom.contains("<img"), "nothing of the record became an element");
+
+    let seen = open(&program, &job, 1, (1280, 900), None);
+    assert_eq!(seen.console, Vec::<String>::new());
+    // Intended time and service time.
+    assert_eq!(chart(&seen.dom, "chart-percentiles").matches("class=\"trace scatter").count(), 2);
+
+    // A window is never narrower than some 500 px, a frame is as narrow as it is told.
+    let narrow = folder.join("narrow.html");
+    let frame = "<body style='margin:0'><iframe src='check.html' style='border:0;width:360px;height:9800px'></iframe>";
+    std::fs::write(&narrow, frame).unwrap();
+    for (name, page, scheme, size) in [
+        ("light.png", &checked, 1, (1280, 6400)),
+        ("dark.png", &checked, 0, (1280, 6400)),
+        ("narrow.png", &narrow, 1, (500, 9800)),
+        ("job.png", &job, 1, (1280, 3600)),
+    ] {
+        let shot = folder.join(name);
+        let seen = open(&program, page, scheme, size, Some(&shot));
+        assert_eq!(seen.console, Vec::<String>::new(), "{name}");
+        let bytes = std::fs::metadata(&shot).map_or(0, |meta| meta.len());
+        assert!(bytes > 50_000, "{name} is {bytes} bytes: an empty page");
+    }
+}
