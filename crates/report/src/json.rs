@@ -118,8 +118,13 @@ fn pair((low, high): (f64, f64)) -> Value {
 
 /// `run … --json` and `show RUN --json`: a run and its steps.
 pub fn run(record: &Record) -> Value {
+    run_of(record, &summaries(record))
+}
+
+/// The same with the steps summed up before.
+pub(crate) fn run_of(record: &Record, summaries: &[StepSummary]) -> Value {
     let steps: Vec<Value> =
-        record.steps.iter().zip(summaries(record)).map(|(step, summary)| self::step(step, &summary)).collect();
+        record.steps.iter().zip(summaries).map(|(step, summary)| self::step(step, summary)).collect();
     head("tiermark.run/1", record).with("steps", steps).build()
 }
 

@@ -153,8 +153,8 @@ pub fn rw(job: &Job) -> &'static str {
     }
 }
 
-/// A job in a line: `16 KiB random 70/30, depth 4, direct`.
-pub fn job(job: &Job) -> String {
+/// A job in a line: `16 KiB random 70/30, depth 4, direct`. Memory and the null target know no O_DIRECT.
+pub fn job(job: &Job, target: &str) -> String {
     let mut parts = Vec::new();
     let block = match &job.block {
         Block::Fixed(size) => size.to_string(),
@@ -177,7 +177,9 @@ pub fn job(job: &Job) -> String {
     if job.threads > 1 {
         parts.push(format!("{} threads", job.threads));
     }
-    parts.push(if job.direct { "direct" } else { "buffered" }.to_owned());
+    if !matches!(target, "memory" | "null") {
+        parts.push(if job.direct { "direct" } else { "buffered" }.to_owned());
+    }
     match job.sync {
         Sync::None => {}
         Sync::Dsync => parts.push("O_DSYNC".to_owned()),

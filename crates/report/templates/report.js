@@ -150,11 +150,12 @@
         return { left, right: left + long, top: y + dy - size * 0.62, bottom: y + dy + size * 0.62 };
       };
       const inside = (r) => r.left > 0 && r.right < width && r.top > 0 && r.bottom < height;
-      const free = (r) => !names.some((other) => hits(r, other))
-        && !marks.some((mark, j) => j !== i && (point.faint || !points[j].faint) && hits(r, around(mark)));
-      const places = [["left", 10, 0], ["right", -10, 0], ["center", 0, -16], ["center", 0, 16], ["left", 8, -13], ["left", 8, 13], ["right", -8, -13], ["right", -8, 13]];
-      const spot = places.find((p) => inside(rect(p)) && free(rect(p)))
-        ?? (point.faint ? null : places.find((p) => inside(rect(p))) ?? ["right", -10, 0]);
+      const free = (r, faintToo) => !names.some((other) => hits(r, other))
+        && !marks.some((mark, j) => j !== i && (faintToo || !points[j].faint) && hits(r, around(mark)));
+      const places = [["left", 10, 0], ["right", -10, 0], ["center", 0, -16], ["center", 0, 16], ["left", 8, -13], ["left", 8, 13], ["right", -8, -13], ["right", -8, 13]]
+        .filter((p) => inside(rect(p)));
+      const spot = places.find((p) => free(rect(p), true))
+        ?? (point.faint ? null : places.find((p) => free(rect(p), false)) ?? places[0] ?? ["right", -10, 0]);
       if (!spot) return;
       names.push(rect(spot));
       out.push({ x: Math.log10(point.x), y: Math.log10(point.y), text: point.faint ? plain(point.label) : `<b>${plain(point.label)}</b>`, showarrow: false,
@@ -181,7 +182,7 @@
       trace(others, { size: 9, color: "rgba(0,0,0,0)", line: { width: 1.5, color: css("--faint") } }, (p) => `<b>${plain(p.name)}</b><br>${three(p.y)} MB/s, ${micros(p.x)}<br>${plain(p.source)}${p.notes.map((note) => `<br>${plain(note)}`).join("")}`),
       trace(here, { size: 13, color: here.map((p) => p.color), symbol: here.map((p) => p.symbol) }, (p) => `<b>${plain(p.label)}</b>, measured here<br>${three(p.y)} MB/s, ${micros(p.x)}`),
     ], layout({
-      xaxis: axis(key === "swap_us" ? "mean latency of a read, 16 KiB 70/30 at depth 4 (logarithmic)" : "mean latency of a page read at depth 1 (logarithmic)", "log", { range: ranges.x, ...latencyTicks(10 ** ranges.x[0], 10 ** ranges.x[1]) }),
+      xaxis: axis(`${key === "swap_us" ? "mean read latency, 16 KiB 70/30 at depth 4" : "mean latency of a page read at depth 1"}${narrow() ? "<br>" : " "}(logarithmic)`, "log", { range: ranges.x, ...latencyTicks(10 ** ranges.x[0], 10 ** ranges.x[1]) }),
       yaxis: axis("sequential read, MB/s (logarithmic)", "log", { range: ranges.y, ...rateTicks(10 ** ranges.y[0], 10 ** ranges.y[1]) }),
       annotations: place(all, box, ranges),
     }));
@@ -374,15 +375,18 @@
     samples.throttled.forEach((hot, i) => {
       if (hot && samples.t[i + 1]) shapes.push({ type: "rect", xref: "x", yref: "paper", x0: samples.t[i], x1: samples.t[i + 1], y0: 0, y1: domains.machine[1], fillcolor: css("--fair"), opacity: 0.25, line: { width: 0 }, layer: "below" });
     });
-    const machine = (key, name, color, yaxis, dash, unit) => {
+    const machineEnds = [];
+    const machine = (key, name, color, dash, unit) => {
       if (!samples[key].some((v) => v !== null)) return;
-      traces.push({ type: "scatter", mode: "lines", yaxis, x: samples.t, y: samples[key], line: { color, width: 1.5, dash }, hovertemplate: `${name} %{y:.0f} ${unit}<br>at %{x:.1f} s<extra></extra>` });
+      traces.push({ type: "scatter", mode: "lines", yaxis: "y3", x: samples.t, y: samples[key], line: { color, width: 1.5, dash }, hovertemplate: `${name} %{y:.0f} ${unit}<br>at %{x:.1f} s<extra></extra>` });
       const end = samples[key].findLastIndex((v) => v !== null);
-      annotations.push({ x: samples.t[end], y: samples[key][end], xref: "x", yref: yaxis, text: name, xanchor: "left", xshift: 5, showarrow: false, font: { size: 11.5, color } });
+      machineEnds.push({ x: samples.t[end], y: samples[key][end], trace: { named: name, line: { color } } });
     };
-    machine("cpu", "CPU busy", css("--c5"), "y3", "solid", "%");
-    machine("iowait", "iowait", css("--c0"), "y3", "dot", "%");
-    machine("temperature", "°C", css("--bad"), "y3", "solid", "°C");
+    machine("cpu", "CPU busy", css("--c5"), "solid", "%");
+    machine("iowait", "iowait", css("--c0"), "dot", "%");
+    machine("temperature", "°C", css("--bad"), "solid", "°C");
+    const high = ($("chart-time").clientHeight - 90) * domains.machine[1];
+    endLabels(machineEnds, (y) => high * (1 - y / 105), false, false).forEach((label) => annotations.push({ ...label, yref: "y3" }));
     const log = now.scale === "log";
     const largest = extent(list.flatMap((step) => step.series.max));
     const rates = extent(list.flatMap((step) => ["read", "write"].filter((way) => step[way]).flatMap((way) => step.series[way][now.metric])));

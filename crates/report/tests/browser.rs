@@ -73,7 +73,7 @@ fn a_browser_draws_every_chart_without_an_error() {
         path
     };
     let (check, open_loop) = (support::check_record(), support::open_loop_record());
-    let checked = write("check.html", &[&check]);
+    let checked = write("check.html", &[check]);
     let job = write("job.html", &[&open_loop]);
 
     let seen = open(&program, &checked, 1, (1280, 900), None);

@@ -1,8 +1,8 @@
 //! What the page's script draws, as data: series bounded in length, latencies in µs, rates in MB/s and operations a second.
 //! Nothing is judged here; a point that is joined from several intervals keeps their largest latency.
 
+use super::Entry;
 use super::page::Page;
-use crate::view::summaries;
 use crate::words;
 use basics::units::significant;
 use basics::{Interval, Latencies, Nanos, Side};
@@ -18,33 +18,33 @@ const POINTS: usize = 1200;
 const BEYOND: f64 = 10.0;
 
 /// Everything that is drawn or downloaded.
-pub fn data(records: &[&Record], page: &Page) -> Value {
-    let several = records.len() > 1;
-    let runs: Vec<Value> = records
+pub fn data(entries: &[Entry<'_>], page: &Page) -> Value {
+    let several = entries.len() > 1;
+    let runs: Vec<Value> = entries
         .iter()
-        .map(|record| {
-            let run = &record.run;
+        .map(|entry| {
+            let record = entry.record;
             let steps: Vec<Value> = record
                 .steps
                 .iter()
-                .zip(summaries(record))
-                .map(|(step, summary)| self::step(record, step, &summary, page, several))
+                .zip(&entry.steps)
+                .map(|(step, summary)| self::step(record, step, summary, page, several))
                 .collect();
             json!({
-                "run": run.id,
-                "method": run.plan.method,
+                "run": record.run.id,
+                "method": record.run.plan.method,
                 "throttle_known": record.samples.iter().any(|(_, sample)| sample.throttled.is_some()),
                 "steps": steps,
             })
         })
         .collect();
-    let raw: Vec<Value> = records.iter().map(|record| crate::json::run(record)).collect();
+    let raw: Vec<Value> = entries.iter().map(|entry| crate::json::run_of(entry.record, &entry.steps)).collect();
     json!({
         "runs": runs,
         "ladder": page.ladder,
         "published": published(),
         "raw": raw,
-        "file": records.first().map_or_else(String::new, |record| crate::file_name(record)),
+        "file": entries.first().map_or_else(String::new, |entry| crate::file_name(entry.record)),
     })
 }
 
@@ -59,7 +59,7 @@ fn step(record: &Record, step: &StepRecord, summary: &StepSummary, page: &Page, 
         "name": step.name,
         "subject": label,
         "color": page.color(&record.run.id, subject),
-        "job": words::job(&step.job),
+        "job": words::job(&step.job, &step.target),
         "rw": words::rw(&step.job),
         "bs": step.job.block.largest().0,
         "depth": step.job.depth * step.job.threads,
@@ -123,19 +123,24 @@ fn joined<'a>(intervals: impl Iterator<Item = &'a Interval>) -> Value {
         if width <= 0.0 {
             continue;
         }
-        let (mut read, mut write) = (Side::default(), Side::default());
-        for interval in group {
-            read.merge(&interval.read);
-            write.merge(&interval.write);
-        }
+        // Most series are short enough, and a histogram is large: copy only what has to be joined.
+        let joined = (group.len() > 1).then(|| {
+            let (mut read, mut write) = (Side::default(), Side::default());
+            for interval in group {
+                read.merge(&interval.read);
+                write.merge(&interval.write);
+            }
+            (read, write)
+        });
+        let (read, write) = joined.as_ref().map_or((&first.read, &first.write), |(read, write)| (read, write));
         columns[0].push(short(first.start.secs()));
         columns[1].push(short(width));
-        for (at, side) in [(2, &read), (5, &write)] {
+        for (at, side) in [(2, read), (5, write)] {
             columns[at].push(short(side.operations() as f64 / width));
             columns[at + 1].push(short(side.bytes as f64 / 1e6 / width));
             columns[at + 2].push(side.latency.percentile(99.0).map_or(Value::Null, |p99| short(p99.us())));
         }
-        let max = [&read, &write].iter().filter_map(|side| side.latency.max()).max();
+        let max = [read, write].into_iter().filter_map(|side| side.latency.max()).max();
         columns[8].push(max.map_or(Value::Null, |max| short(max.us())));
     }
     let [t, w, read_iops, read_mbps, read_p99, write_iops, write_mbps, write_p99, max] = columns;

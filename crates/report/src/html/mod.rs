@@ -6,12 +6,30 @@ mod charts;
 mod page;
 mod pipe;
 
+use crate::view::view;
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment};
 use record::Record;
 use serde::Serialize;
+use study::{CheckStudy, StepSummary};
 
-/// Sections that a script draws into, with their data; and the texts that are always there.
+/// A run with what `study` says of it, asked once.
+struct Entry<'a> {
+    record: &'a Record,
+    steps: Vec<StepSummary>,
+    /// Of a `check` only.
+    study: Option<CheckStudy>,
+}
+
+impl<'a> Entry<'a> {
+    fn new(record: &'a Record) -> Self {
+        let view = view(record);
+        let study = (record.run.plan.method == "check").then(|| study::explain(&view));
+        Entry { record, steps: view.steps.iter().map(study::summarise).collect(), study }
+    }
+}
+
+/// The template's world.
 #[derive(Serialize)]
 struct Whole {
     page: page::Page,
@@ -24,12 +42,13 @@ struct Whole {
 /// The report of one run or of several side by side, the first of them being the one that the headline speaks of. A run of
 /// `check` is explained by `study`; any other run is shown as it was measured.
 pub fn report(records: &[&Record]) -> String {
-    let page = page::page(records);
+    let entries: Vec<Entry<'_>> = records.iter().map(|record| Entry::new(record)).collect();
+    let page = page::page(&entries);
     let whole = Whole {
         css: include_str!("../../templates/report.css").to_owned(),
         js: include_str!("../../templates/report.js").to_owned(),
         plotly: if page.has_charts { plotly_js() } else { String::new() },
-        data: script_json(&charts::data(records, &page)),
+        data: script_json(&charts::data(&entries, &page)),
         page,
     };
     let mut environment = Environment::new();

@@ -1,9 +1,9 @@
 //! The words, tables and links of the page, ready for the template: every sentence is made here or in `study`, the
 //! template only places them.
 
+use super::Entry;
 use super::pipe::{self, Pipe};
 use crate::terminal::{all_findings, engine_words, purpose, purposes};
-use crate::view::{summaries, view};
 use crate::words;
 use basics::units::significant;
 use basics::{Known, Nanos, Why};
@@ -177,18 +177,15 @@ fn color(colors: &[(String, String, usize)], run: &str, subject: &str) -> usize 
 }
 
 /// Makes the page of one or several runs.
-pub fn page(records: &[&Record]) -> Page {
-    let studies: Vec<Option<CheckStudy>> = records
-        .iter()
-        .map(|record| (record.run.plan.method == "check").then(|| study::explain(&view(record))))
-        .collect();
-    let colors = colors(records);
+pub fn page(entries: &[Entry<'_>]) -> Page {
+    let records: Vec<&Record> = entries.iter().map(|entry| entry.record).collect();
+    let colors = colors(&records);
     let mut page = Page {
-        title: title(records),
-        headline: headline(records, &studies),
+        title: title(&records),
+        headline: headline(entries),
         machine: String::new(),
         when: String::new(),
-        alarms: alarms(records),
+        alarms: alarms(&records),
         overview: None,
         ladder: Vec::new(),
         pipes: Vec::new(),
@@ -202,11 +199,12 @@ pub fn page(records: &[&Record]) -> Page {
         page.machine = words::machine(&first.run.machine);
         page.when = when(first);
     }
-    for (record, study) in records.iter().zip(&studies) {
+    for entry in entries {
+        let record = entry.record;
         let color_of = |tier: &str| color(&colors, &record.run.id, tier);
-        page.runs.push(run_text(record, study.as_ref()));
-        page.pipes.extend(pipes(record, study.as_ref(), &color_of));
-        let Some(study) = study else { continue };
+        page.runs.push(run_text(entry));
+        page.pipes.extend(pipes(entry, &color_of));
+        let Some(study) = &entry.study else { continue };
         page.ladder.extend(study.tiers.iter().filter_map(|tier| rung(tier, color_of(&tier.name))));
         page.findings
             .extend(all_findings(study).into_iter().map(|finding| finding_text(finding, &record.run.id, &color_of)));
@@ -228,22 +226,25 @@ fn title(records: &[&Record]) -> String {
     format!("tiermark: {}", names.join(", "))
 }
 
-fn headline(records: &[&Record], studies: &[Option<CheckStudy>]) -> String {
-    if let Some(study) = studies.iter().flatten().find(|study| !study.headline.is_empty()) {
+fn headline(entries: &[Entry<'_>]) -> String {
+    if let Some(study) =
+        entries.iter().filter_map(|entry| entry.study.as_ref()).find(|study| !study.headline.is_empty())
+    {
         return study.headline.clone();
     }
-    let Some(first) = records.first() else { return "No run was given.".to_owned() };
-    let said = summaries(first).into_iter().zip(&first.steps).find_map(|(summary, step)| {
-        let (way, side) = summary.read.map(|s| ("read", s)).or(summary.write.map(|s| ("write", s)))?;
+    let Some(first) = entries.first() else { return "No run was given.".to_owned() };
+    let said = first.steps.iter().zip(&first.record.steps).find_map(|(summary, step)| {
+        let (way, side) = match (&summary.read, &summary.write) {
+            (Some(read), _) => ("read", read),
+            (None, write) => ("write", write.as_ref()?),
+        };
         let p99 = side.lat.percentile(99.0).map(|p99| format!(", p99 {p99}")).unwrap_or_default();
         let subject = step.tier.as_deref().unwrap_or(&step.target);
-        Some(format!(
-            "{subject}: {} {way} operations a second, {} MB/s{p99}.",
-            significant(side.iops),
-            significant(side.mbps)
-        ))
+        let (iops, mbps) = (significant(side.iops), significant(side.mbps));
+        Some(format!("{subject}: {iops} {way} operations a second, {mbps} MB/s{p99}."))
     });
-    said.unwrap_or_else(|| format!("{} on {} measured nothing.", first.run.plan.method, first.run.target))
+    let run = &first.record.run;
+    said.unwrap_or_else(|| format!("{} on {} measured nothing.", run.plan.method, run.target))
 }
 
 fn when(record: &Record) -> String {
@@ -381,7 +382,8 @@ fn rung(tier: &TierStudy, color: usize) -> Option<Rung> {
     })
 }
 
-fn pipes(record: &Record, study: Option<&CheckStudy>, color_of: &dyn Fn(&str) -> usize) -> Vec<Pipe> {
+fn pipes(entry: &Entry<'_>, color_of: &dyn Fn(&str) -> usize) -> Vec<Pipe> {
+    let (record, study) = (entry.record, entry.study.as_ref());
     let best = |name: &str| match study {
         Some(study) => {
             let figures = &study.tiers.iter().find(|tier| tier.name == name)?.figures;
@@ -390,7 +392,8 @@ fn pipes(record: &Record, study: Option<&CheckStudy>, color_of: &dyn Fn(&str) ->
                 .filter_map(|rate| rate.get().copied())
                 .reduce(f64::max)
         }
-        None => summaries(record)
+        None => entry
+            .steps
             .iter()
             .filter(|step| step.tier.as_deref() == Some(name))
             .map(|step| [&step.read, &step.write].into_iter().flatten().map(|side| side.mbps).sum::<f64>())
@@ -460,7 +463,8 @@ fn matrix(study: &CheckStudy, color_of: &dyn Fn(&str) -> usize) -> Option<Matrix
     Some(Matrix { purposes: purposes.iter().map(|name| purpose(name)).collect(), rows })
 }
 
-fn run_text(record: &Record, study: Option<&CheckStudy>) -> RunText {
+fn run_text(entry: &Entry<'_>) -> RunText {
+    let record = entry.record;
     let run = &record.run;
     let mut facts: Vec<(String, String)> = Vec::new();
     let mut fact = |name: &str, value: String| facts.push((name.to_owned(), value));
@@ -490,7 +494,7 @@ fn run_text(record: &Record, study: Option<&CheckStudy>) -> RunText {
         let what = if left_out.step.is_empty() { "all steps" } else { &left_out.step };
         format!("{}, {what}: {}", left_out.tier, left_out.why)
     });
-    let steps = record.steps.iter().zip(summaries(record)).map(|(step, summary)| step_text(step, &summary));
+    let steps = record.steps.iter().zip(&entry.steps).map(|(step, summary)| step_text(step, summary));
     RunText {
         id: run.id.clone(),
         command: run.command.clone(),
@@ -498,7 +502,7 @@ fn run_text(record: &Record, study: Option<&CheckStudy>) -> RunText {
         notes: run.notes.clone(),
         left_out: left_out.collect(),
         machine: machine_facts(&run.machine),
-        resembles: study.map(resembles).unwrap_or_default(),
+        resembles: entry.study.as_ref().map(resembles).unwrap_or_default(),
         steps: steps.collect(),
     }
 }
@@ -596,7 +600,7 @@ fn step_text(step: &StepRecord, summary: &StepSummary) -> StepText {
         index: step.index,
         name: step.name.clone(),
         tier: step.tier.clone().unwrap_or_else(|| step.target.clone()),
-        job: words::job(&step.job),
+        job: words::job(&step.job, &step.target),
         engine: step.engine.as_ref().map_or_else(|| "none".to_owned(), engine_words),
         ended: if step.ended_by.is_empty() {
             words::state(&step.state).to_owned()

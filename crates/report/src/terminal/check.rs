@@ -6,7 +6,7 @@ use super::lay::{Align, Grid, Tone, pad, pad_left, width};
 use crate::words;
 use basics::units::significant;
 use basics::{Known, Nanos, Why};
-use machine::Tier;
+use machine::{Tier, TierKind};
 use record::{Record, State};
 use std::fmt::Write;
 use std::path::Path;
@@ -90,13 +90,13 @@ fn tiers(record: &Record, study: &CheckStudy, style: &Style) -> String {
     let narrow = style.width < 100;
     let latency_head = format!("read p50 / p99\n{}, QD1", words::block_of(record, "page-read-qd1"));
     let swap_head = format!("{} 70/30\nQD4 IOPS", words::block_of(record, "swap-sim").replace(" KiB", "K"));
-    let share_head = if narrow { "share of\nceiling" } else { "share of practical\nceiling, MB/s" };
+    let share_head = if narrow { "of its\nceiling" } else { "share of its\nceiling, MB/s" };
     let mut grid = Grid::new(
         style,
         &[
             ("tier", Align::Left),
             ("bus", Align::Left),
-            ("sequential\nread", Align::Right),
+            ("seq.\nread", Align::Right),
             ("MB/s\nwrite", Align::Right),
             (&swap_head, Align::Right),
             (&latency_head, Align::Right),
@@ -105,16 +105,14 @@ fn tiers(record: &Record, study: &CheckStudy, style: &Style) -> String {
     );
     let names = study.tiers.iter().map(|tier| width(&tier.name)).max().unwrap_or(0);
     let latencies = latency_cells(&study.tiers, style);
-    let mut marked = false;
+    let mut could_be = Vec::new();
     for (tier, latency) in study.tiers.iter().zip(latencies) {
         let facts = machine.tiers.iter().find(|known| known.name == tier.name);
-        let (bus, narrower) = bus(tier, facts, style);
-        marked |= narrower;
+        let (bus, better) = bus(tier, facts, style);
+        could_be.extend(better.map(|better| format!("{} could be {better}", tier.name)));
+        let model = facts.map(model).unwrap_or_default();
         grid.row(vec![
-            (
-                format!("{}  {}", pad(&tier.name, names), facts.map(model).unwrap_or_default()).trim_end().to_owned(),
-                Tone::Strong,
-            ),
+            (format!("{}  {model}", pad(&tier.name, names)).trim_end().to_owned(), Tone::Strong),
             (bus, Tone::Plain),
             figure(&tier.figures.seq_read_mbps, style),
             figure(&tier.figures.seq_write_mbps, style),
@@ -123,15 +121,11 @@ fn tiers(record: &Record, study: &CheckStudy, style: &Style) -> String {
             share(tier, facts, narrow, style),
         ]);
     }
-    grid.fit(&[(0, names + 6), (1, 14), (0, names)]);
+    grid.fit(&[(0, names + 6), (1, 14), (0, names), (1, 8)]);
     let mut out = grid.render();
-    if marked {
-        let mark = style.mark("◂", "<");
-        out.push_str(&style.paragraph(
-            "  ",
-            &format!("{mark} narrower than the device and the board could be"),
-            Tone::Faint,
-        ));
+    if !could_be.is_empty() {
+        let lead = format!("  {} ", style.mark("◂", "<"));
+        out.push_str(&style.paragraph(&lead, &could_be.join("; "), Tone::Faint));
     }
     out
 }
@@ -144,19 +138,20 @@ pub(crate) fn model(tier: &Tier) -> String {
     tier.model.get().cloned().unwrap_or_default()
 }
 
-/// The hop that sets the ceiling, marked when a better link was possible there.
-fn bus(tier: &TierStudy, facts: Option<&Tier>, style: &Style) -> (String, bool) {
-    let Some(facts) = facts else { return (style.dash().to_owned(), false) };
-    let hop = tier
-        .ceiling_hop
-        .as_ref()
-        .and_then(|name| facts.hops.iter().find(|hop| hop.name == *name))
-        .or_else(|| facts.hops.first());
-    let Some(hop) = hop else { return (style.dash().to_owned(), false) };
-    let narrower = hop.could_be.is_some();
-    let culprit = if hop.kind == "pcie-bridge" { " switch" } else { "" };
-    let mark = if narrower { format!(" ◂{culprit}") } else { String::new() };
-    (format!("{}{mark}", hop.name), narrower)
+/// The hop that sets the ceiling, marked when a better link was possible there, and that better link.
+fn bus<'a>(tier: &TierStudy, facts: Option<&'a Tier>, style: &Style) -> (String, Option<&'a str>) {
+    let hop = facts.and_then(|facts| {
+        let named = tier.ceiling_hop.as_ref().and_then(|name| facts.hops.iter().find(|hop| hop.name == *name));
+        named.or_else(|| facts.hops.first())
+    });
+    match (facts.map(|facts| facts.kind), hop) {
+        (Some(TierKind::Zram), _) => ("RAM".to_owned(), None),
+        (Some(TierKind::Ram), _) | (_, None) => (style.dash().to_owned(), None),
+        (_, Some(hop)) => match hop.could_be.as_deref() {
+            Some(better) => (format!("{} ◂", hop.name), Some(better)),
+            None => (hop.name.clone(), None),
+        },
+    }
 }
 
 fn swap_iops(tier: &TierStudy, style: &Style) -> (String, Tone) {
@@ -174,18 +169,18 @@ fn share(tier: &TierStudy, facts: Option<&Tier>, narrow: bool, style: &Style) ->
     let ceiling = facts.and_then(|facts| facts.ceiling.get()).map(|ceiling| ceiling.practical_mbps.1);
     let percent = pad_left(&significant((share * 100.0).round()), 3);
     let text = match ceiling {
-        Some(ceiling) if !narrow => format!("{} {percent} % of {}", style.bar(share, 6), significant(ceiling)),
-        _ => format!("{} {percent} %", style.bar(share, 4)),
+        Some(ceiling) if !narrow => format!("{} {percent} % of {}", style.bar(share, 5), significant(ceiling)),
+        _ => format!("{percent} %"),
     };
     (text, Tone::Plain)
 }
 
-/// A latency as number and unit, two digits when that is all there is: it stands beside another one.
+/// A latency as number and unit.
 fn split(nanos: Nanos) -> (String, &'static str) {
     let ns = nanos.0 as f64;
     match nanos.0 {
-        0..100 => (significant(ns), "ns"),
-        100..1_000_000 => (significant(ns / 1e3), "µs"),
+        0..1_000 => (significant(ns), "ns"),
+        1_000..1_000_000 => (significant(ns / 1e3), "µs"),
         1_000_000..1_000_000_000 => (significant(ns / 1e6), "ms"),
         _ => (significant(ns / 1e9), "s"),
     }

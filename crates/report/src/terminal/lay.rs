@@ -3,6 +3,7 @@
 
 use super::Style;
 use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Table, TableStyle};
+use std::collections::BTreeMap;
 use unicode_width::UnicodeWidthStr;
 
 /// What a word means, for readers with a colour terminal.
@@ -184,6 +185,8 @@ pub struct Grid {
     gap: usize,
     heads: Vec<(String, Align)>,
     rows: Vec<Vec<(String, Tone)>>,
+    /// Rows that are one text over all columns, by the row's number.
+    headings: BTreeMap<usize, String>,
 }
 
 impl Grid {
@@ -195,7 +198,14 @@ impl Grid {
             gap: 2,
             heads: heads.iter().map(|(head, align)| (style.plain(head), *align)).collect(),
             rows: Vec::new(),
+            headings: BTreeMap::new(),
         }
+    }
+    /// Adds a row that is one text over all columns.
+    pub fn heading(&mut self, text: &str) {
+        let room = self.style.width.saturating_sub(self.indent);
+        self.headings.insert(self.rows.len(), shorten(&self.style.plain(text), room));
+        self.rows.push(Vec::new());
     }
     /// Blanks before the first column.
     pub fn indent(mut self, indent: usize) -> Self {
@@ -242,7 +252,7 @@ impl Grid {
         }
         table.set_header(self.heads.iter().map(|(head, _)| paint_cell(Cell::new(head), Tone::Faint)));
         for row in &self.rows {
-            table.add_row(row.iter().map(|(text, tone)| paint_cell(Cell::new(text), *tone)));
+            table.add_row(row.iter().map(|(text, tone)| paint_cell(Cell::new(text.replace('\n', " ")), *tone)));
         }
         for (index, (_, align)) in self.heads.iter().enumerate() {
             if let Some(column) = table.column_mut(index) {
@@ -254,9 +264,17 @@ impl Grid {
                 });
             }
         }
+        // No cell has a line break, so that a row is a line below the lines of the head.
+        let head = self.heads.iter().map(|(head, _)| head.lines().count()).max().unwrap_or(0);
         let mut out = String::new();
-        for line in table.lines() {
-            out.push_str(line.trim_end());
+        for (number, line) in table.lines().enumerate() {
+            match number.checked_sub(head).and_then(|row| self.headings.get(&row)) {
+                Some(text) => {
+                    out.push_str(&" ".repeat(self.indent));
+                    out.push_str(&self.style.paint(text, Tone::Strong));
+                }
+                None => out.push_str(line.trim_end()),
+            }
             out.push('\n');
         }
         out

@@ -79,7 +79,11 @@ fn step(step: &StepRecord, summary: &StepSummary, style: &Style) -> String {
         State::Done | State::Interrupted => format!("{}, ended by {}", step.elapsed, step.ended_by),
     };
     let mut out = style.both_ends(&format!("{:<2} {name}", step.index), &ended);
-    out.push_str(&style.paragraph("   ", &format!("{} on {}", words::job(&step.job), step.target), Tone::Plain));
+    out.push_str(&style.paragraph(
+        "   ",
+        &format!("{} on {}", words::job(&step.job, &step.target), step.target),
+        Tone::Plain,
+    ));
     if let Some(engine) = &step.engine {
         out.push_str(&style.paragraph("   ", &engine_words(engine), Tone::Faint));
     }

@@ -18,7 +18,7 @@ pub fn tiers(machine: &Machine, style: &Style) -> String {
         let mut grid = Grid::new(
             style,
             &[
-                ("tier, and the hops to it", Align::Left),
+                ("tier and its hops", Align::Left),
                 ("signal\nGbit/s", Align::Right),
                 ("raw\nMB/s", Align::Right),
                 ("line code\n", Align::Left),
@@ -28,26 +28,24 @@ pub fn tiers(machine: &Machine, style: &Style) -> String {
             ],
         );
         for tier in &machine.tiers {
-            grid.row(head(tier));
+            grid.heading(&head(tier));
             for hop in &tier.hops {
                 grid.row(row(hop, sets_the_ceiling(hop, tier), style));
             }
         }
-        grid.fit(&[(0, 24)]);
+        grid.fit(&[(0, 18)]);
         out.push_str(&grid.render());
-        let mark = style.mark("◂", "<");
-        let legend = format!(
-            "{mark} the narrowest hop: it sets the tier's ceiling. Signal {0} raw is divided by 8 bits; raw {0} encoded by the line code; practical is what the protocol leaves.",
-            "→"
-        );
+        let legend = "the narrowest hop sets the tier's ceiling. Raw is the signal over 8 bits; encoded is what the line \
+                      code leaves of it, practical what the protocol leaves of that.";
+        let lead = format!("  {} ", style.mark("◂", "<"));
         out.push('\n');
-        out.push_str(&style.paragraph("  ", &legend, Tone::Faint));
+        out.push_str(&style.paragraph(&lead, legend, Tone::Faint));
     }
     out.push_str(&warnings(machine, style));
     out
 }
 
-fn head(tier: &Tier) -> Vec<(String, Tone)> {
+fn head(tier: &Tier) -> String {
     let mut parts = Vec::new();
     parts.extend(tier.model.get().cloned());
     parts.extend(tier.block.as_ref().and_then(|block| block.compression.clone()));
@@ -62,10 +60,7 @@ fn head(tier: &Tier) -> Vec<(String, Tone)> {
     if !tier.swaps.is_empty() {
         parts.push("swap".to_owned());
     }
-    let name = if parts.is_empty() { tier.name.clone() } else { format!("{}  {}", tier.name, parts.join(", ")) };
-    let mut row = vec![(name, Tone::Strong)];
-    row.resize(7, (String::new(), Tone::Plain));
-    row
+    if parts.is_empty() { tier.name.clone() } else { format!("{}  {}", tier.name, parts.join(", ")) }
 }
 
 /// True for the first hop of the chain with the ceiling's name and figures.
@@ -85,11 +80,16 @@ fn row(hop: &Hop, narrowest: bool, style: &Style) -> Vec<(String, Tone)> {
     if let Some(detail) = &hop.detail {
         name.push_str(&format!("  {detail}"));
     }
-    if let Some(better) = &hop.could_be {
-        name.push_str(&format!(", could be {better}"));
+    let tone = if narrowest { Tone::Fair } else { Tone::Plain };
+    if hop.signal_gbps.or(hop.raw_mbps).or(hop.encoded_mbps).or(hop.transit_us).is_none()
+        && hop.practical_mbps.is_none()
+    {
+        let mut row = vec![(name, tone)];
+        row.resize(7, (String::new(), Tone::Plain));
+        return row;
     }
     vec![
-        (name, if narrowest { Tone::Fair } else { Tone::Plain }),
+        (name, tone),
         number(hop.signal_gbps),
         number(hop.raw_mbps),
         (hop.encoding.clone().unwrap_or_else(|| style.dash().to_owned()), Tone::Plain),
@@ -99,15 +99,18 @@ fn row(hop: &Hop, narrowest: bool, style: &Style) -> Vec<(String, Tone)> {
     ]
 }
 
+/// What was noticed about tiers and machine; a link that could be better is told where no warning tells it already.
 fn warnings(machine: &Machine, style: &Style) -> String {
-    let mut out = String::new();
-    let of_tiers =
-        machine.tiers.iter().flat_map(|tier| tier.warnings.iter().map(move |w| (tier.name.as_str(), w.text.as_str())));
-    let of_machine = machine.warnings.iter().map(|text| ("", text.as_str()));
-    for (tier, text) in of_tiers.chain(of_machine) {
-        let named = tier.is_empty() || text.contains(tier);
-        let text = if named { text.to_owned() } else { format!("{tier}: {text}") };
-        out.push_str(&style.paragraph("  !  ", &text, Tone::Plain));
+    let mut texts: Vec<String> = machine.notices.iter().map(|notice| notice.text.clone()).collect();
+    for tier in &machine.tiers {
+        let named =
+            |text: &str| if text.contains(&tier.name) { text.to_owned() } else { format!("{}: {text}", tier.name) };
+        texts.extend(tier.warnings.iter().map(|warning| named(&warning.text)));
+        let better = tier.hops.iter().filter(|_| tier.warnings.is_empty());
+        texts
+            .extend(better.filter_map(|hop| Some(named(&format!("{} could be {}", hop.name, hop.could_be.as_ref()?)))));
     }
-    if out.is_empty() { out } else { format!("\n{out}") }
+    texts.extend(machine.warnings.iter().cloned());
+    let lines: String = texts.iter().map(|text| style.paragraph("  !  ", text, Tone::Plain)).collect();
+    if lines.is_empty() { lines } else { format!("\n{lines}") }
 }

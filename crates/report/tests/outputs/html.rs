@@ -1,0 +1,110 @@
+//! The page's structure: whole, offline, escaped.
+
+use super::support;
+use report::html::report;
+
+/// The page without the library that draws and without what the script reads.
+fn own_part(page: &str) -> String {
+    let mut out = String::new();
+    let mut rest = page;
+    while let Some((before, after)) = rest.split_once("<script") {
+        out.push_str(before);
+        rest = after.split_once("</script>").map_or("", |(_, tail)| tail);
+    }
+    // The template engine writes a slash as a reference.
+    (out + rest).replace("&#x2f;", "/")
+}
+
+#[test]
+fn nothing_is_fetched() {
+    let page = report(&[support::check_record()]);
+    for tag in ["src=", "<link", "@import", "url(", "<iframe", "<object", "<base"] {
+        assert!(!own_part(&page).contains(tag), "{tag}");
+    }
+    for part in own_part(&page).split("href=\"").skip(1) {
+        assert!(part.starts_with('#'), "a link leaves the page: {}", &part[..40.min(part.len())]);
+    }
+    assert!(page.contains("Content-Security-Policy\" content=\"default-src 'none'"), "and the browser holds it");
+    assert_eq!(page.matches("plotly.js v").count(), 1, "the library is there once");
+}
+
+#[test]
+fn every_section_stands_in_its_order() {
+    let page = own_part(&report(&[support::check_record()]));
+    let order =
+        ["<h1>", "id=\"ladder\"", "id=\"pipe\"", "id=\"findings\"", "id=\"good-for\"", "id=\"curves\"", "id=\"how\""];
+    let at: Vec<usize> =
+        order.iter().map(|mark| page.find(mark).unwrap_or_else(|| panic!("{mark} is missing"))).collect();
+    assert!(at.is_sorted(), "{at:?}");
+    assert!(page.contains("<html lang=\"en\">"));
+    assert!(
+        page.contains("625 → 500 → 430–450 MB/s") && page.contains("625 → 500 → 400–430 MB/s"),
+        "the bus mathematics"
+    );
+    assert!(page.contains("◂ narrowest") && page.contains("could be PCIe Gen3 x1"));
+    assert!(page.contains("data-step=\""), "evidence leads to its step");
+    assert!(page.contains("tiermark check") && page.contains("seed 42") && page.contains("NO_SQARRAY"));
+}
+
+#[test]
+fn names_from_the_machine_stay_text() {
+    let evil = "/mnt/</script><script>alert(1)</script>\"'&<img src=x onerror=alert(2)>";
+    let mut record = support::sda_record(1.0);
+    record.run.command = format!("tiermark check --in {evil}");
+    record.run.target = evil.into();
+    record.run.notes = vec![evil.into()];
+    record.run.machine.model = basics::Known::Is(evil.into());
+    for step in &mut record.steps {
+        step.target = evil.into();
+        step.tier = None;
+        step.notes = vec![evil.into()];
+    }
+    for tier in &mut record.run.machine.tiers {
+        tier.model = basics::Known::Is(evil.into());
+        tier.hops.iter_mut().for_each(|hop| hop.name = evil.into());
+    }
+    let page = report(&[&record]);
+    for way_out in ["<script>alert", "<img", "</script><script>a"] {
+        assert!(!page.contains(way_out), "{way_out} became an element");
+    }
+    assert!(page.contains("&lt;img src"), "it is shown as it is");
+}
+
+#[test]
+fn a_run_that_is_no_check_has_its_steps_and_curves() {
+    let page = own_part(&report(&[&support::open_loop_record()]));
+    assert!(page.contains("id=\"curves\"") && page.contains("id=\"pipe\"") && page.contains("<h1>sda: 9"));
+    assert!(!page.contains("id=\"good-for\"") && !page.contains("id=\"ladder\""));
+}
+
+#[test]
+fn several_runs_stand_on_one_page() {
+    let (first, second) = (support::check_record(), support::open_loop_record());
+    let page = own_part(&report(&[first, &second]));
+    assert!(page.contains("Run 7c1e04aa") && page.contains("Run a90b33c2"));
+}
+
+#[test]
+fn a_broken_run_says_so_at_the_top() {
+    let page = own_part(&report(&[&support::interrupted_record()]));
+    assert!(page.contains("class=\"alarm\"") && page.contains("was interrupted"));
+    assert!(page.contains("Input/output error"));
+}
+
+#[test]
+fn a_run_without_a_step_carries_no_library() {
+    let mut record = support::sda_record(1.0);
+    record.steps.clear();
+    record.intervals.clear();
+    record.samples.clear();
+    let page = report(&[&record]);
+    assert!(page.len() < 200_000, "{} bytes", page.len());
+    assert!(!page.contains("id=\"curves\""));
+}
+
+#[test]
+fn the_same_record_gives_the_same_bytes() {
+    let record = support::check_record();
+    assert_eq!(report(&[record]), report(&[record]));
+    assert_eq!(report::file_name(record), "2026-11-21-check-7c1e04aa.html");
+}

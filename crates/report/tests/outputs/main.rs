@@ -1,0 +1,8 @@
+//! What the outputs say, on hand-made records: the Raspberry Pi 5 that REPORT.md draws, gaps, a broken run.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod html;
+mod json;
+mod terminal;
