@@ -46,7 +46,7 @@ pub fn duration(nanos: Nanos) -> String {
     match secs {
         0..10 => nanos.to_string(),
         10..120 => format!("{secs} s"),
-        120..3600 if secs % 60 == 0 => format!("{} min", secs / 60),
+        120..3600 if secs.is_multiple_of(60) => format!("{} min", secs / 60),
         120..3600 => format!("{} min {} s", secs / 60, secs % 60),
         _ => format!("{} h {} min", secs / 3600, secs % 3600 / 60),
     }

@@ -121,7 +121,12 @@ fn tiers(record: &Record, study: &CheckStudy, style: &Style) -> String {
             share(tier, facts, narrow, style),
         ]);
     }
-    grid.fit(&[(0, names + 6), (1, 14), (0, names), (1, 8)]);
+    grid.fit(&[(0, names + 6), (1, 14)]);
+    if grid.overflows() {
+        // A model of two letters helps nobody.
+        grid.replace(0, study.tiers.iter().map(|tier| tier.name.as_str()));
+        grid.fit(&[(1, 8)]);
+    }
     let mut out = grid.render();
     if !could_be.is_empty() {
         let lead = format!("  {} ", style.mark("◂", "<"));

@@ -71,6 +71,12 @@ impl Style {
             .collect()
     }
 
+    /// [`shorten`]; the ellipsis is one column in ASCII too.
+    fn shorten(&self, text: &str, columns: usize) -> String {
+        let short = shorten(text, columns);
+        if self.unicode { short } else { short.replace('…', "~") }
+    }
+
     /// A bar of `cells` columns filled to `share` (0 to 1, more is full) in eighths.
     pub(super) fn bar(&self, share: f64, cells: usize) -> String {
         let share = share.clamp(0.0, 1.0);
@@ -204,7 +210,7 @@ impl Grid {
     /// Adds a row that is one text over all columns.
     pub fn heading(&mut self, text: &str) {
         let room = self.style.width.saturating_sub(self.indent);
-        self.headings.insert(self.rows.len(), shorten(&self.style.plain(text), room));
+        self.headings.insert(self.rows.len(), self.style.shorten(&self.style.plain(text), room));
         self.rows.push(Vec::new());
     }
     /// Blanks before the first column.
@@ -236,8 +242,20 @@ impl Grid {
             let room = self.style.width.saturating_sub(self.others(*column)).max(*least);
             for row in &mut self.rows {
                 if let Some((text, _)) = row.get_mut(*column) {
-                    *text = self.style.plain(&shorten(text, room));
+                    *text = self.style.shorten(text, room);
                 }
+            }
+        }
+    }
+    /// True while the table is wider than its style allows.
+    pub fn overflows(&self) -> bool {
+        self.others(usize::MAX) > self.style.width
+    }
+    /// Other texts for a column, row by row.
+    pub fn replace<'a>(&mut self, column: usize, texts: impl Iterator<Item = &'a str>) {
+        for (row, new) in self.rows.iter_mut().zip(texts) {
+            if let Some((text, _)) = row.get_mut(column) {
+                new.clone_into(text);
             }
         }
     }
