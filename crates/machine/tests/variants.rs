@@ -161,6 +161,24 @@ fn a_switch_as_one_device() {
     assert!(text.contains("because of the PCIe switch 0000:01:00.0 (ASMedia ASM1184)"), "{text}");
 }
 
+/// QEMU's NVMe says 2.5 GT/s x1 and reads 2 GB/s.
+#[test]
+fn links_of_virtual_devices_are_no_hops() {
+    let tree = Tree::empty();
+    let link = ("2.5 GT/s PCIe", "1");
+    nvme(&tree, &[("0000:00:03.0", link, ("16.0 GT/s PCIe", "32")), ("0000:01:00.0", link, link)]);
+    tree.file("/sys/devices/pci0000:00/0000:00:03.0/0000:01:00.0/vendor", "0x1b36");
+    tree.file("/sys/class/nvme/nvme0/model", "QEMU NVMe Ctrl      ");
+    disk(&tree, "/sys/block/xvda", "202:0");
+    disk(&tree, "/sys/block/sda", "8:0");
+    tree.file("/sys/block/sda/device/vendor", "ATA     ");
+    let machine = tree.read();
+    let virtual_disk = tier(&machine, "nvme0n1");
+    assert_eq!((hops(virtual_disk), virtual_disk.ceiling.is_unknown()), (vec!["NVMe"], true));
+    assert_eq!(virtual_disk.model, Known::Is("QEMU NVMe Ctrl".to_owned()));
+    assert_eq!((hops(tier(&machine, "xvda")), tier(&machine, "sda").kind), (vec!["Xen block"], TierKind::Sata));
+}
+
 /// Folders instead of links: the bridges are found by their bus numbers.
 #[test]
 fn flat_pci_devices() {

@@ -194,11 +194,16 @@ fn longest(places: &[PathBuf]) -> Chain {
     best
 }
 
+/// The folder of a namespace's controller: `/sys/class/nvme/nvme0` for `nvme0n1`.
+pub(super) fn nvme_class(name: &str) -> PathBuf {
+    let number = name.trim_start_matches("nvme");
+    let end = number.find(|c: char| !c.is_ascii_digit()).unwrap_or(number.len());
+    PathBuf::from(format!("/sys/class/nvme/nvme{}", &number[..end]))
+}
+
 /// A namespace of a multipath subsystem lies below `/sys/devices/virtual`; its controller tells the PCI address.
 fn nvme_places(root: &Root, disk: &Disk) -> Vec<PathBuf> {
-    let controller: String =
-        disk.name.chars().take(4).chain(disk.name.chars().skip(4).take_while(char::is_ascii_digit)).collect();
-    let class = Path::new("/sys/class/nvme").join(controller);
+    let class = nvme_class(&disk.name);
     let address = root.word(class.join("address")).filter(|address| is_pci_address(address));
     let by_address = address.map(|address| {
         let path = Path::new("/sys/bus/pci/devices").join(address);

@@ -15,7 +15,6 @@ use crate::model::{Hop, TierKind, Warning};
 use crate::root::Root;
 use basics::Known;
 use chain::Chain;
-use std::path::Path;
 
 /// How a device is connected.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,12 +35,11 @@ pub(crate) fn connection(root: &Root, disk: &Disk) -> Connection {
     let mut found = Connection {
         kind: TierKind::Block,
         hops: Vec::new(),
-        model: model(root, &disk.dir),
+        model: model(root, disk),
         card: None,
         port: None,
         warnings: Vec::new(),
     };
-    // The links of a hypervisor's PCIe are decoration: no bytes cross them.
     if chain.virtio.is_none() {
         pcie::add(root, disk, &chain, &mut found);
     }
@@ -69,15 +67,23 @@ pub(crate) fn connection(root: &Root, disk: &Disk) -> Connection {
     } else if disk.name.starts_with("vd") {
         found.kind = TierKind::Virtio;
         found.hops.push(unrated("virtio", "virtio"));
-    } else if let Some(bus) = chain.other {
+    } else if root.word(disk.dir.join("device/vendor")).as_deref() == Some("ATA") {
+        found.kind = TierKind::Sata;
+        found.hops.push(unrated("SATA", "sata"));
+    } else if let Some(bus) = chain.other.or(disk.name.starts_with("xvd").then_some("Xen block")) {
         found.hops.push(unrated(bus, "block"));
     }
     found
 }
 
 /// Vendor and model as the device says, without a serial number: SCSI and ATA have both, NVMe and virtual disks a model.
-fn model(root: &Root, dir: &Path) -> Known<String> {
-    let word = |name: &str| root.word(dir.join("device").join(name)).map(|text| squeezed(&text));
+fn model(root: &Root, disk: &Disk) -> Known<String> {
+    let word = |name: &str| {
+        let class = disk.name.starts_with("nvme").then(|| chain::nvme_class(&disk.name));
+        let places = [Some(disk.dir.join("device")), class];
+        let text = places.into_iter().flatten().find_map(|dir| root.word(dir.join(name)))?;
+        Some(squeezed(&text))
+    };
     let vendor = word("vendor").filter(|vendor| vendor != "ATA" && !vendor.starts_with("0x"));
     match (vendor, word("model")) {
         (Some(vendor), Some(model)) if !model.starts_with(&vendor) => Known::Is(format!("{vendor} {model}")),

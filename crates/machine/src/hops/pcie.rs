@@ -11,6 +11,10 @@ use crate::model::{Hop, Warning};
 use crate::root::Root;
 use std::path::Path;
 
+/// Makers of devices that exist in software: QEMU, Red Hat's virtio, VMware, VirtualBox, Hyper-V, Amazon, Google. The links that
+/// they report are decoration; no byte crosses them.
+const VIRTUAL: [&str; 7] = ["0x1b36", "0x1af4", "0x15ad", "0x80ee", "0x1414", "0x1d0f", "0x1ae0"];
+
 /// Generation and lanes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Width {
@@ -52,6 +56,10 @@ struct Link<'a> {
 pub(super) fn add(root: &Root, disk: &Disk, chain: &Chain, found: &mut Connection) {
     let platform = chain.pci.is_empty().then_some(chain.platform_pcie.as_deref()).flatten();
     let nodes = platform.map_or_else(|| chain.pci.clone(), |controller| beside(root, controller));
+    let maker = nodes.last().and_then(|device| device.word(root, "vendor"));
+    if maker.is_some_and(|maker| VIRTUAL.contains(&maker.as_str())) {
+        return;
+    }
     let links = links(root, &nodes);
     for (index, link) in links.iter().enumerate() {
         let last = index + 1 == links.len();
