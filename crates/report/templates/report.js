@@ -34,7 +34,7 @@
   const layout = (more) => ({
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
     font: { family: getComputedStyle(document.body).fontFamily, size: 13, color: css("--ink") },
-    margin: { l: 12, r: 16, t: 16, b: 12 }, showlegend: false, hovermode: "closest", dragmode: "zoom",
+    margin: { l: 12, r: 16, t: 30, b: 12 }, showlegend: false, hovermode: "closest", dragmode: "zoom",
     hoverlabel: { bgcolor: css("--panel"), bordercolor: css("--edge"), font: { color: css("--ink"), size: 13 } },
     separators: ".,", modebar: { bgcolor: "rgba(0,0,0,0)", color: css("--faint"), activecolor: css("--ink") }, ...more,
   });
@@ -176,13 +176,13 @@
     const pad = (values) => { const [low, high] = extent(values); return [Math.log10(low) - 0.35, Math.log10(high) + 0.3]; };
     const ranges = { x: pad(all.map((p) => p.x)), y: pad(all.map((p) => p.y)) };
     const element = $("chart-ladder");
-    const box = [element.clientWidth - 90, element.clientHeight - 75];
+    const box = [element.clientWidth - 90, element.clientHeight - 90];
     const trace = (points, marker, hover) => ({ type: "scatter", mode: "markers", x: points.map((p) => p.x), y: points.map((p) => p.y), text: points.map(hover), hovertemplate: "%{text}<extra></extra>", marker, cliponaxis: false });
     show("chart-ladder", [
       trace(others, { size: 9, color: "rgba(0,0,0,0)", line: { width: 1.5, color: css("--faint") } }, (p) => `<b>${plain(p.name)}</b><br>${three(p.y)} MB/s, ${micros(p.x)}<br>${plain(p.source)}${p.notes.map((note) => `<br>${plain(note)}`).join("")}`),
       trace(here, { size: 13, color: here.map((p) => p.color), symbol: here.map((p) => p.symbol) }, (p) => `<b>${plain(p.label)}</b>, measured here<br>${three(p.y)} MB/s, ${micros(p.x)}`),
     ], layout({
-      xaxis: axis(`${key === "swap_us" ? "mean read latency, 16 KiB 70/30 at depth 4" : "mean latency of a page read at depth 1"}${narrow() ? "<br>" : " "}(logarithmic)`, "log", { range: ranges.x, ...latencyTicks(10 ** ranges.x[0], 10 ** ranges.x[1]) }),
+      xaxis: axis((key === "swap_us" ? "mean read latency,|16 KiB 70/30 at depth 4 (logarithmic)" : "mean latency of a page read|at depth 1 (logarithmic)").replace("|", narrow() ? "<br>" : " "), "log", { range: ranges.x, ...latencyTicks(10 ** ranges.x[0], 10 ** ranges.x[1]) }),
       yaxis: axis("sequential read, MB/s (logarithmic)", "log", { range: ranges.y, ...rateTicks(10 ** ranges.y[0], 10 ** ranges.y[1]) }),
       annotations: place(all, box, ranges),
     }));
@@ -218,11 +218,11 @@
     const log = now.scale === "log";
     const depth = Math.max(1, ...traces.flatMap((trace) => trace.x.slice(-1)));
     const ticks = [0, 50, 90, 99, 99.9, 99.99, 99.999, 99.9999].filter((p) => nines(p) <= depth + 0.01);
-    const height = $("chart-percentiles").clientHeight - 80;
+    const height = $("chart-percentiles").clientHeight - 95;
     const range = log ? [Math.log10(low) - 0.12, Math.log10(high) + 0.12] : [0, high * 1.06];
     const scale = (y) => height * (1 - ((log ? Math.log10(y) : y) - range[0]) / (range[1] - range[0]));
     show("chart-percentiles", traces, layout({
-      margin: { l: 12, r: narrow() ? 70 : 110, t: 16, b: 12 },
+      margin: { l: 12, r: narrow() ? 70 : 110, t: 30, b: 12 },
       xaxis: axis("percentile of operations", "linear", { range: [0, depth], tickmode: "array", tickvals: ticks.map(nines), ticktext: ticks.map((p) => (p === 0 ? "0" : `p${p}`)) }),
       yaxis: axis(`latency of a ${now.way}${log ? " (logarithmic)" : ""}`, now.scale, { range, ...(log ? latencyTicks(low, high) : linearMicros(high)) }),
       annotations: endLabels(ends(traces), scale, false, log),
@@ -296,11 +296,11 @@
     const [low, high] = extent(traces.flatMap((trace) => trace.y));
     const xs = [...new Set(traces.flatMap((trace) => trace.x))].sort((a, b) => a - b);
     const range = log ? [Math.log10(low) - 0.12, Math.log10(high) + 0.12] : [0, high * 1.06];
-    const height = $("chart-sweep").clientHeight - 80;
+    const height = $("chart-sweep").clientHeight - 95;
     const scale = (y) => height * (1 - ((log ? Math.log10(y) : y) - range[0]) / (range[1] - range[0]));
     const size = (bytes) => (bytes >= 1048576 ? `${bytes / 1048576} MiB` : bytes >= 1024 ? `${bytes / 1024} KiB` : `${bytes} B`);
     show("chart-sweep", traces, layout({
-      margin: { l: 12, r: narrow() ? 70 : 110, t: 16, b: 12 },
+      margin: { l: 12, r: narrow() ? 70 : 110, t: 30, b: 12 },
       xaxis: axis(sweepAxis.key === "bs" ? "block size (logarithmic)" : "queue depth (logarithmic)", "log", { tickmode: "array", tickvals: xs, ticktext: xs.map(sweepAxis.key === "bs" ? size : String) }),
       yaxis: axis(metricTitle(now.metric).replace(", µs", "") + (log ? " (logarithmic)" : ""), now.scale, { range, ...(isRate(now.metric) ? (log ? rateTicks(low, high) : {}) : log ? latencyTicks(low, high) : linearMicros(high)) }),
       annotations: endLabels(ends(traces), scale, true, log),
@@ -392,7 +392,7 @@
     const rates = extent(list.flatMap((step) => ["read", "write"].filter((way) => step[way]).flatMap((way) => step.series[way][now.metric])));
     show("chart-time", traces, layout({
       margin: { l: 12, r: narrow() ? 62 : 76, t: 14 + 17 * Math.max(1, rows.length), b: 12 },
-      xaxis: axis(`seconds since the ${now.step === "all" ? "run" : "step"} began`, "linear", { anchor: "y3", range: [0, until * 1.01] }),
+      xaxis: axis(`seconds since the ${now.step === "all" ? "run" : "step"} began`, "linear", { anchor: "y3", range: [0, until * 1.01], showgrid: now.step !== "all" }),
       yaxis: axis((now.metric === "mbps" ? "MB/s" : "IOPS") + (log ? " (log.)" : ""), now.scale, { domain: domains.rate, ...(log ? { range: [Math.log10(rates[0]) - 0.2, Math.log10(rates[1]) + 0.2], ...rateTicks(...rates) } : {}) }),
       yaxis2: axis("largest latency", "log", { domain: domains.latency, ...latencyTicks(...largest), range: [Math.log10(largest[0]) - 0.2, Math.log10(largest[1]) + 0.2] }),
       yaxis3: axis("% and °C", "linear", { domain: domains.machine, range: [0, 105] }),
@@ -502,7 +502,8 @@
     clearTimeout(waiting);
     waiting = setTimeout(redraw, 150);
   });
-  window.addEventListener("beforeprint", redraw);
-  window.addEventListener("afterprint", redraw);
+  const print = (paper) => { document.documentElement.classList.toggle("paper", paper); redraw(); };
+  window.addEventListener("beforeprint", () => print(true));
+  window.addEventListener("afterprint", () => print(false));
   document.documentElement.dataset.charts = String(drawn.length);
 })();

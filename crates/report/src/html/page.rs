@@ -125,6 +125,8 @@ struct RunText {
     notes: Vec<String>,
     left_out: Vec<String>,
     machine: Vec<(String, String)>,
+    /// Which engine ran in which steps, and why.
+    engines: Vec<(String, String)>,
     resembles: Vec<Likeness>,
     steps: Vec<StepText>,
 }
@@ -144,7 +146,7 @@ struct StepText {
     name: String,
     tier: String,
     job: String,
-    engine: String,
+    engine: &'static str,
     ended: String,
     sides: Vec<SideText>,
     cpu: Option<String>,
@@ -502,9 +504,26 @@ fn run_text(entry: &Entry<'_>) -> RunText {
         notes: run.notes.clone(),
         left_out: left_out.collect(),
         machine: machine_facts(&run.machine),
+        engines: engines(record),
         resembles: entry.study.as_ref().map(resembles).unwrap_or_default(),
         steps: steps.collect(),
     }
+}
+
+/// Steps that ran alike share a line.
+fn engines(record: &Record) -> Vec<(String, String)> {
+    let mut out: Vec<(String, Vec<String>)> = Vec::new();
+    for step in &record.steps {
+        let Some(engine) = &step.engine else { continue };
+        let words = engine_words(engine);
+        let index = step.index.to_string();
+        match out.iter_mut().find(|(known, _)| *known == words) {
+            Some((_, steps)) => steps.push(index),
+            None => out.push((words, vec![index])),
+        }
+    }
+    let steps = |list: Vec<String>| format!("{} {}", if list.len() == 1 { "step" } else { "steps" }, list.join(", "));
+    out.into_iter().map(|(words, list)| (steps(list), words)).collect()
 }
 
 fn resembles(study: &CheckStudy) -> Vec<Likeness> {
@@ -601,7 +620,7 @@ fn step_text(step: &StepRecord, summary: &StepSummary) -> StepText {
         name: step.name.clone(),
         tier: step.tier.clone().unwrap_or_else(|| step.target.clone()),
         job: words::job(&step.job, &step.target),
-        engine: step.engine.as_ref().map_or_else(|| "none".to_owned(), engine_words),
+        engine: step.engine.as_ref().map_or("no engine", |engine| engine.used.name()),
         ended: if step.ended_by.is_empty() {
             words::state(&step.state).to_owned()
         } else {

@@ -235,8 +235,14 @@ fn side(rate: f64, shape: Shape, block: u64, index: u64, stalled: bool) -> Side 
     Side { bytes: operations * block, latency, service: None }
 }
 
+struct Laid {
+    step: StepRecord,
+    intervals: Vec<(u32, Interval)>,
+    samples: Vec<(u32, Sample)>,
+}
+
 /// Lays a piece out as a step with its series, starting `at` after the run.
-fn lay(index: u32, piece: &Piece, at: f64) -> (StepRecord, Vec<(u32, Interval)>, Vec<(u32, Sample)>) {
+fn lay(index: u32, piece: &Piece, at: f64) -> Laid {
     let block = piece.job.block.largest().0;
     let count = (piece.seconds / WIDTH).round() as u64;
     let (mut read, mut write) = (Side::default(), Side::default());
@@ -297,7 +303,7 @@ fn lay(index: u32, piece: &Piece, at: f64) -> (StepRecord, Vec<(u32, Interval)>,
         observing: Cost { samples: count, cpu: Nanos(count * 90_000), dropped: 0 },
         notes: Vec::new(),
     };
-    (step, intervals, samples)
+    Laid { step, intervals, samples }
 }
 
 fn job(direction: Direction, order: Order, block: u64, depth: u32) -> Job {
@@ -437,11 +443,11 @@ pub fn record_of(pieces: &[Piece]) -> Record {
     let mut at = 1.2;
     let (mut steps, mut intervals, mut samples) = (Vec::new(), Vec::new(), Vec::new());
     for (index, piece) in (0u32..).zip(pieces) {
-        let (step, series, seen) = lay(index, piece, at);
+        let laid = lay(index, piece, at);
         at += piece.seconds + 0.25;
-        steps.push(step);
-        intervals.extend(series);
-        samples.extend(seen);
+        steps.push(laid.step);
+        intervals.extend(laid.intervals);
+        samples.extend(laid.samples);
     }
     let plan = Plan {
         method: "check".into(),
