@@ -1,7 +1,7 @@
 //! Turns a job into latency histograms on an opened target: psync, io_uring, mmap or memory; pacing; stop rules. It
 //! knows no file format and no report, opens no file and creates none: the caller hands it what may be used.
 //!
-//! Threads count into [meters](meter) that the calling thread reads once an interval; nothing is locked, allocated or
+//! Threads count into meters that the calling thread reads once an interval; nothing is locked, allocated or
 //! handed over while they measure.
 #![forbid(unsafe_code)]
 
@@ -84,11 +84,11 @@ pub enum Ended {
     Cancelled,
     /// An operation failed; everything before it is kept.
     Failed {
-        /// `read`, `write` or `fsync`.
+        /// `read`, `write`, `fsync`, or `io_uring_enter` when the ring itself failed.
         what: &'static str,
         /// Where.
         offset: Bytes,
-        /// The kernel's error number.
+        /// The kernel's error number; `ENODATA` when a file ended in the middle of a read, since it has become shorter.
         errno: i32,
     },
 }

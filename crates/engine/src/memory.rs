@@ -70,7 +70,7 @@ pub(crate) fn chase(mut worker: Worker<'_>, memory: &[Word], share: &Share) -> F
         let bytes = (n * LINE as u64).min(worker.tally.bytes_left());
         worker.tally.sent(n, bytes);
         let offset = share.base + (at * size_of::<Word>()) as u64;
-        worker.tally.record_many(n as u32, (now - begin) * UNITS_PER_TICK / n, bytes, offset, now);
+        worker.tally.record_many(n as u32, (now - begin) * UNITS_PER_TICK / n, bytes, offset);
     };
     worker.finish(ended, || Ok(()))
 }

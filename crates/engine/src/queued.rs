@@ -221,13 +221,12 @@ impl<Q: Queue> Loop<'_, '_, '_, Q> {
     }
 
     fn complete_slowly(&mut self, slot: u32, result: i32, now: u64) {
-        let alignment = self.alignment;
+        let (alignment, is_over) = (self.alignment, self.is_over());
         let state = &mut self.slots[slot as usize];
         let op = state.op;
         match -result {
-            libc_errno::EINTR | libc_errno::EAGAIN if !self.stopped => return self.again.push(slot),
-            libc_errno::ECANCELED | libc_errno::EINTR | libc_errno::EAGAIN if self.stopped => {
-                return self.release(slot);
+            libc_errno::EINTR | libc_errno::EAGAIN => {
+                return if is_over { self.release(slot) } else { self.again.push(slot) };
             }
             libc_errno::ECANCELED if self.worker.stop.load(Relaxed) => {
                 self.stopped = true;

@@ -29,7 +29,7 @@ pub(crate) struct Timeline {
 pub(crate) struct Finish {
     /// Why it ended; nothing when it was told to stop.
     pub(crate) ended: Option<Ended>,
-    /// When its last counted operation, or the final sync, was complete; 0 when nothing was counted.
+    /// When it was done, the final sync included; 0 when it was never past the warm-up.
     pub(crate) last: u64,
     /// CPU time since the warm-up was over.
     pub(crate) usage: Usage,
@@ -65,7 +65,6 @@ pub(crate) struct Tally<'a> {
     operations: u64,
     bytes: u64,
     moved: [u64; 2],
-    last: u64,
     usage: Usage,
     writes: u32,
 }
@@ -81,7 +80,6 @@ impl<'a> Tally<'a> {
             operations: u64::MAX,
             bytes: u64::MAX,
             moved: [0; 2],
-            last: 0,
             usage: Usage::default(),
             writes: 0,
         }
@@ -140,24 +138,23 @@ impl<'a> Tally<'a> {
         if let Some(service) = &lane.service {
             service.record(now.saturating_sub(begin), 1);
         }
-        self.count(lane, op.read, u64::from(op.len), op.offset, now);
+        self.count(lane, op.read, u64::from(op.len), op.offset);
     }
     /// Counts `n` operations of one line each that took `units` each, in the unit that the meter was made for.
-    pub(crate) fn record_many(&mut self, n: u32, units: u64, bytes: u64, offset: u64, now: u64) {
+    pub(crate) fn record_many(&mut self, n: u32, units: u64, bytes: u64, offset: u64) {
         if self.skips() {
             return;
         }
         let Some(lane) = self.lane(true) else { return };
         lane.latency.record(units, n);
-        self.count(lane, true, bytes, offset, now);
+        self.count(lane, true, bytes, offset);
     }
     #[inline(always)]
-    fn count(&mut self, lane: &Lane, read: bool, bytes: u64, offset: u64, now: u64) {
+    fn count(&mut self, lane: &Lane, read: bool, bytes: u64, offset: u64) {
         let moved = &mut self.moved[usize::from(read)];
         *moved += bytes;
         lane.bytes.store(*moved, Relaxed);
         self.meter.position.store(offset, Relaxed);
-        self.last = now;
     }
     #[inline(always)]
     fn skips(&mut self) -> bool {
@@ -189,15 +186,18 @@ pub(crate) fn data_only(sync: Sync) -> bool {
 
 impl Worker<'_> {
     /// The end of a thread: the final sync inside the measured time if the job wants it, then the account.
-    pub(crate) fn finish(mut self, mut ended: Option<Ended>, flush: impl FnOnce() -> Result<(), i32>) -> Finish {
+    pub(crate) fn finish(self, mut ended: Option<Ended>, flush: impl FnOnce() -> Result<(), i32>) -> Finish {
         let counting = self.tally.skip != u64::MAX;
         let complete = matches!(ended, Some(Ended::Time | Ended::Bytes | Ended::Operations) | None);
-        if self.end_fsync && complete && counting {
-            match flush() {
-                Ok(()) => self.tally.last = self.clock.ticks(),
-                Err(errno) => ended = Some(Ended::Failed { what: "fsync", offset: Bytes(0), errno }),
-            }
+        if self.end_fsync
+            && complete
+            && counting
+            && let Err(errno) = flush()
+        {
+            ended = Some(Ended::Failed { what: "fsync", offset: Bytes(0), errno });
         }
+        // Not the last completion: in open loop the quiet time after it belongs to the measurement.
+        let done = self.clock.ticks();
         if matches!(ended, Some(Ended::Failed { .. })) {
             self.stop.store(true, Relaxed);
         }
@@ -205,12 +205,12 @@ impl Worker<'_> {
         let before = if counting { self.tally.usage } else { now };
         let usage =
             Usage { user: now.user.saturating_sub(before.user), system: now.system.saturating_sub(before.system) };
-        let until = self.timeline.end.min(self.clock.ticks()).saturating_sub(self.timeline.start);
+        let until = self.timeline.end.min(done).saturating_sub(self.timeline.start);
         let missed = match (&self.schedule, &ended) {
             (Some(schedule), Some(Ended::Time)) => schedule.missed(until),
             _ => 0,
         };
-        Finish { ended, last: self.tally.last, usage, missed }
+        Finish { ended, last: if counting { done } else { 0 }, usage, missed }
     }
 }
 
