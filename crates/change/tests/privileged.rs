@@ -15,6 +15,15 @@ fn run(command: &str) -> String {
     String::from_utf8(stdout).unwrap().trim().to_owned()
 }
 
+/// Tries again for a while: between fork and exec, another test's child holds this one's descriptors open.
+fn patiently(command: &str) -> String {
+    format!("for i in 1 2 3 4 5; do {command} 2>/dev/null && exit 0; sleep 0.1; done; {command}")
+}
+
+fn unmount(at: &Path) -> String {
+    patiently(&format!("umount {}", at.display()))
+}
+
 /// What is undone when a test ends, however it ends.
 struct Undo(String);
 
@@ -61,7 +70,7 @@ impl Disk {
         let at = self.dir.path().join("mnt");
         std::fs::create_dir_all(&at).unwrap();
         run(&format!("mount {} {}", device.display(), at.display()));
-        Undo(format!("umount {}", at.display()))
+        Undo(unmount(&at))
     }
 
     fn bytes(&self) -> Vec<u8> {
@@ -297,7 +306,7 @@ fn a_small_file_system_keeps_its_tenth_and_a_read_only_one_is_told() {
     let at = dir.path().join("small");
     std::fs::create_dir(&at).unwrap();
     run(&format!("mount -t tmpfs -o size=400M tiermark-test {}", at.display()));
-    let _unmount = Undo(format!("umount {}", at.display()));
+    let _unmount = Undo(unmount(&at));
     let journal = Journal::open(&dir.path().join("journal")).unwrap();
     assert_eq!(change::room(&at).unwrap(), Bytes(360 << 20));
     let file = TestFile::create(&journal, "0a1b2c3d", &at, Bytes(300 << 20)).unwrap();
@@ -305,7 +314,7 @@ fn a_small_file_system_keeps_its_tenth_and_a_read_only_one_is_told() {
     let refused = TestFile::create(&journal, "0a1b2c3d", &at, Bytes(61 << 20)).unwrap_err();
     assert!(matches!(refused, ChangeError::NoRoom { kept: Bytes(41943040), .. }), "{refused:?}");
     file.remove().unwrap();
-    run(&format!("mount -o remount,ro {}", at.display()));
+    run(&patiently(&format!("mount -o remount,ro {}", at.display())));
     let refused = TestFile::create(&journal, "0a1b2c3d", &at, Bytes(1 << 20)).unwrap_err();
     assert!(matches!(refused, ChangeError::ReadOnly { .. }), "{refused:?}");
     assert_eq!(std::fs::read_dir(journal.dir()).unwrap().count(), 0, "what could not be made is not in the journal");

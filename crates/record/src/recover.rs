@@ -44,18 +44,22 @@ impl Store {
     /// Takes one run over, if its owner is gone; gives its name if it was still running.
     fn take_over(&mut self, number: i64) -> Result<Option<RunId>, RecordError> {
         let fail = self.fail();
-        let head = self.head(number)?;
+        // One that cannot be read must not keep every later command from working: it is marked all the same.
+        let head = self.head(number).ok();
         let transaction = immediate(&mut self.db).map_err(&fail)?;
         let Some(dead) = dead(&transaction, number).map_err(&fail)?.transpose()? else {
             return Ok(None);
         };
         let was_running = dead.state == State::Running;
         if was_running {
-            interrupt(&transaction, &dead, &head).map_err(&fail)?;
+            interrupt(&transaction, &dead, head.as_ref()).map_err(&fail)?;
         }
         transaction.commit().map_err(&fail)?;
-        self.disown(number)?;
-        Ok(was_running.then_some(dead.id))
+        match self.disown(number) {
+            // Another user's spool: it stays on the list for whoever may remove it.
+            Ok(()) | Err(RecordError::Io { .. }) => Ok(was_running.then_some(dead.id)),
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -79,7 +83,7 @@ fn dead(transaction: &Transaction<'_>, number: i64) -> rusqlite::Result<Option<R
 }
 
 /// Marks the run, and makes a step of what its spool holds.
-fn interrupt(transaction: &Transaction<'_>, dead: &Dead, head: &Run) -> rusqlite::Result<()> {
+fn interrupt(transaction: &Transaction<'_>, dead: &Dead, head: Option<&Run>) -> rusqlite::Result<()> {
     let mut notes = vec!["its process ended without a word (killed, or the machine went down)".to_owned()];
     let mut ended = None;
     if let Some(mut spool) = dead.spool.as_deref().and_then(|path| Orphan::open(path, &dead.id)) {
@@ -96,7 +100,7 @@ fn interrupt(transaction: &Transaction<'_>, dead: &Dead, head: &Run) -> rusqlite
             }
             series.insert(transaction, index, &entry)?;
             match (entry, &mut step) {
-                (Entry::Begin(started), _) => step = unfinished(head, index, started),
+                (Entry::Begin(started), _) => step = head.and_then(|run| unfinished(run, index, started)),
                 (Entry::Interval(raw), Some(step)) => {
                     if let Ok(interval) = raw.interval() {
                         add(step, &interval);

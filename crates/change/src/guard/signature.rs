@@ -28,6 +28,7 @@ const MD: &str = "a RAID member (md)";
 const VFAT: &str = "a vfat file system";
 const HFS: &str = "an hfsplus file system";
 const SWAP: &str = "a swap area";
+const HIBERNATED: &str = "a hibernated system";
 const GPT: &str = "a GUID partition table";
 
 const MAGICS: [Magic; 28] = [
@@ -61,6 +62,16 @@ const MAGICS: [Magic; 28] = [
     (32768, b"JFS1", "a jfs file system"),
 ];
 
+/// What a swap area's mark may be: made by `mkswap` now or long ago, or holding a hibernated system, of which the kernel
+/// (kernel/power/swap.c), uswsusp and TuxOnIce each have a mark.
+const SWAP_MARKS: [(&[u8], &str); 6] = [
+    (b"SWAPSPACE2", SWAP),
+    (b"SWAP-SPACE", SWAP),
+    (b"S1SUSPEND", HIBERNATED),
+    (b"S2SUSPEND", HIBERNATED),
+    (b"ULSUSPEND", HIBERNATED),
+    (b"LINHIB0001", HIBERNATED),
+];
 /// Page sizes for which `mkswap` may have made an area: its mark is the end of the first page.
 const SWAP_PAGES: [u64; 5] = [4096, 8192, 16384, 32768, 65536];
 /// Sector sizes that devices have.
@@ -95,10 +106,8 @@ fn front(bytes: &[u8]) -> Vec<&'static str> {
     let mut found: Vec<&str> =
         MAGICS.iter().filter(|(offset, magic, _)| stands(bytes, *offset, magic)).map(|(_, _, what)| *what).collect();
     found.extend(ext(bytes));
-    let swap = |page: &u64| stands(bytes, page - 10, b"SWAPSPACE2") || stands(bytes, page - 10, b"SWAP-SPACE");
-    if SWAP_PAGES.iter().any(swap) {
-        found.push(SWAP);
-    }
+    let swap = |mark: &[u8]| SWAP_PAGES.iter().any(|page| stands(bytes, page - 10, mark));
+    found.extend(SWAP_MARKS.iter().filter(|(mark, _)| swap(mark)).map(|(_, what)| *what));
     let uberblock = |offset: u64| {
         stands(bytes, offset, b"\x0c\xb1\xba\0\0\0\0\0") || stands(bytes, offset, b"\0\0\0\0\0\xba\xb1\x0c")
     };
@@ -192,6 +201,7 @@ mod tests {
     #[test]
     fn swap_of_a_kernel_with_large_pages() {
         assert_eq!(held(&[(16384 - 10, b"SWAPSPACE2")], 1 << 20).as_deref(), Some(SWAP));
+        assert_eq!(held(&[(4096 - 10, b"S1SUSPEND\0")], 1 << 20).as_deref(), Some(HIBERNATED));
     }
 
     #[test]
