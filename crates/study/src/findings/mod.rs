@@ -212,6 +212,22 @@ impl Findings {
     }
 }
 
+impl crate::CheckStudy {
+    /// Every finding once, most important first: those of the whole, then the remarks that only their tiers carry. What
+    /// was said jointly of several tiers is not repeated for each.
+    pub fn each_finding(&self) -> Vec<&Finding> {
+        let said = |finding: &Finding| {
+            let same = |other: &Finding| other.id == finding.id && (other.tier.is_none() || other.tier == finding.tier);
+            self.findings.iter().any(same)
+        };
+        let remarks = self.tiers.iter().flat_map(|tier| &tier.findings).filter(|finding| !said(finding));
+        let mut all: Vec<&Finding> = self.findings.iter().chain(remarks).collect();
+        // Stable: among equals the order of the tiers stays.
+        all.sort_by_key(|finding| std::cmp::Reverse(finding.weight));
+        all
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use crate::explain;
@@ -243,6 +259,9 @@ mod tests {
         assert_eq!(shared[0].evidence, ["sda", "sdb"]);
         let fsync: Vec<&Finding> = findings.iter().filter(|finding| finding.id == "slow-fsync").collect();
         assert_eq!(fsync.len(), 1);
+        let study = explain(&run.view());
+        assert_eq!(study.tiers[0].findings.iter().filter(|finding| finding.id == "slow-fsync").count(), 1);
+        assert_eq!(study.each_finding().iter().filter(|finding| finding.id == "slow-fsync").count(), 1);
     }
 
     /// The findings of this name on any tier.
