@@ -3,7 +3,7 @@
 
 use super::Entry;
 use super::pipe::{self, Pipe};
-use crate::terminal::{all_findings, engine_words, purpose, purposes};
+use crate::terminal::{engine_words, purpose, purposes};
 use crate::words;
 use basics::units::significant;
 use basics::{Known, Nanos, Why};
@@ -209,7 +209,7 @@ pub fn page(entries: &[Entry<'_>]) -> Page {
         let Some(study) = &entry.study else { continue };
         page.ladder.extend(study.tiers.iter().filter_map(|tier| rung(tier, color_of(&tier.name))));
         page.findings
-            .extend(all_findings(study).into_iter().map(|finding| finding_text(finding, &record.run.id, &color_of)));
+            .extend(study.each_finding().into_iter().map(|finding| finding_text(finding, &record.run.id, &color_of)));
         if page.overview.is_none() {
             page.overview = Some(overview(record, study, &color_of));
             page.good_for = matrix(study, &color_of);

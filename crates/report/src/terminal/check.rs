@@ -10,7 +10,7 @@ use machine::{Tier, TierKind};
 use record::{Record, State};
 use std::fmt::Write;
 use std::path::Path;
-use study::{CheckStudy, Finding, LatencySummary, TierStudy};
+use study::{CheckStudy, LatencySummary, TierStudy};
 
 /// Findings shown; the HTML report has them all.
 const FINDINGS: usize = 8;
@@ -220,21 +220,8 @@ fn latency_parts(latency: &Known<LatencySummary>) -> Result<(String, String, &'s
     Ok((left, right, unit))
 }
 
-/// The findings of the machine and of its tiers, each once, most important first.
-pub(crate) fn all_findings(study: &CheckStudy) -> Vec<&Finding> {
-    let mut all: Vec<&Finding> = Vec::new();
-    for finding in study.findings.iter().chain(study.tiers.iter().flat_map(|tier| &tier.findings)) {
-        if !all.iter().any(|known| known.id == finding.id && known.tier == finding.tier) {
-            all.push(finding);
-        }
-    }
-    // Stable: what the study put first among equals stays first.
-    all.sort_by_key(|finding| std::cmp::Reverse(finding.weight));
-    all
-}
-
 fn findings(study: &CheckStudy, style: &Style) -> String {
-    let all = all_findings(study);
+    let all = study.each_finding();
     let mut out = String::new();
     if all.is_empty() {
         return out;
