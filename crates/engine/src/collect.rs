@@ -119,7 +119,11 @@ impl<'a> Collector<'a> {
         control.operations.store(self.read.operations() + self.write.operations(), Relaxed);
         control.bytes.store(self.read.bytes + self.write.bytes, Relaxed);
         control.measured.store(end.0, Relaxed);
-        sink.interval(&self.interval);
+        let is_empty = self.interval.read.bytes + self.interval.write.bytes == 0;
+        // The last look may come when the last interval has just been cut, with nothing left to tell.
+        if self.interval.end > self.interval.start || !is_empty {
+            sink.interval(&self.interval);
+        }
         self.is_known()
     }
 

@@ -9,6 +9,7 @@ mod blocking;
 mod buffers;
 mod collect;
 mod entropy;
+mod gate;
 mod geometry;
 mod memory;
 mod meter;

@@ -653,14 +653,14 @@ mod tests {
     #[test]
     fn waiting_has_an_end() {
         for refuse in [&[][..], &[Feature::Timeout]] {
-            let (read, _write) = std::io::pipe().unwrap();
+            let (read, write) = std::io::pipe().unwrap();
             let (mut ring, _) = Ring::new(read.as_fd(), 1, 64, refuse).unwrap();
             ring.read(0, 0, 64, u64::MAX);
             let begun = Instant::now();
             ring.enter_for(1, Duration::from_millis(20)).unwrap();
             assert_eq!(ring.reap(), None);
             assert!((15..2000).contains(&begun.elapsed().as_millis()), "{:?}", begun.elapsed());
-            drop(_write);
+            drop(write);
             assert_eq!(next(&mut ring), (0, 0));
         }
     }
