@@ -4,7 +4,7 @@
 use crate::block::{self, Devices, Disk};
 use crate::ceiling::{self, unrated};
 use crate::hops::{self, Port};
-use crate::model::{Ceiling, Hop, Tier, TierKind};
+use crate::model::{BlockFacts, Ceiling, Hop, Tier, TierKind};
 use crate::mounts::{self, Mounted};
 use crate::root::Root;
 use basics::{Bytes, Known};
@@ -58,32 +58,26 @@ impl<'a> Layers<'a> {
         if let Some(known) = self.built.get(name) {
             return known.clone();
         }
-        // A device that is made of itself can only stand in a damaged tree; it ends here.
-        self.built.insert(name.to_owned(), None);
         let devices = self.devices;
         let disk = devices.disks.iter().find(|disk| disk.name == name).filter(|_| depth < MAX_DEPTH)?;
-        let facts = block::facts(self.root, disk);
+        // A device that is made of itself can only stand in a damaged tree; it ends here.
+        self.built.insert(name.to_owned(), None);
+        let mut facts = block::facts(self.root, disk);
+        let made_of = |what: &str| self.root.exists(disk.dir.join(what));
         let mut built = if disk.name.starts_with("zram") {
             self.zram(disk, depth)
         } else if let Some(file) = facts.backing_file.as_deref().filter(|_| block::is_loop(&disk.name)) {
             self.of_file(file, depth)
-        } else if !disk.slaves.is_empty()
-            || self.root.exists(disk.dir.join("dm"))
-            || self.root.exists(disk.dir.join("md"))
-        {
+        } else if !disk.slaves.is_empty() || made_of("dm") || made_of("md") {
             self.of_members(disk, depth)
         } else {
-            hardware(self.root, disk)
+            hardware(self.root, disk, &mut facts)
         };
         built.tier.name = disk.name.clone();
         built.tier.path = Some(PathBuf::from(format!("/dev/{}", disk.name.replace('!', "/"))));
         built.tier.size = disk.size.clone();
         built.tier.partitions = disk.partitions.iter().map(|part| part.fact.clone()).collect();
-        let card = built.tier.block.take().and_then(|facts| facts.card);
-        built.tier.block = Some(block::facts(self.root, disk));
-        if let Some(block) = built.tier.block.as_mut() {
-            block.card = card;
-        }
+        built.tier.block = Some(facts);
         self.built.insert(name.to_owned(), Some(built.clone()));
         Some(built)
     }
@@ -144,14 +138,14 @@ impl<'a> Layers<'a> {
     }
 }
 
-fn hardware(root: &Root, disk: &Disk) -> Built {
+fn hardware(root: &Root, disk: &Disk, facts: &mut BlockFacts) -> Built {
     let found = hops::connection(root, disk);
+    facts.card = found.card;
     let tier = Tier {
         model: found.model,
         ceiling: Known::or_not_reported(ceiling::lowest(&found.hops)),
         hops: found.hops,
         warnings: found.warnings,
-        block: Some(crate::model::BlockFacts { card: found.card, ..Default::default() }),
         ..Tier::new("", found.kind)
     };
     Built { tier, port: found.port }

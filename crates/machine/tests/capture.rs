@@ -136,6 +136,8 @@ fn a_capture_keeps_secrets() {
     .link("/sys/block/dm-9", "../devices/virtual/block/dm-9")
     .files("/sys/devices/virtual/block/loop1", &[("size", "2048"), ("loop/backing_file", "/home/alice/disk.img")])
     .link("/etc/systemd/system/swap.target.wants/home-alice-swap.swap", "/etc/systemd/system/home-alice-swap.swap")
+    .link("/etc/rc3.d/S01dphys-swapfile", "../init.d/dphys-swapfile")
+    .link("/etc/rc3.d/S02alice", "../init.d/alice")
     .link(
         "/etc/systemd/system/multi-user.target.wants/syncthing@alice.service",
         "/lib/systemd/system/syncthing@.service",
@@ -181,6 +183,7 @@ fn a_capture_keeps_secrets() {
     };
     assert_eq!(shape(&before), shape(&after));
     assert_eq!(before.swap_managers, after.swap_managers);
+    assert!(after.swap_managers.contains(&"dphys-swapfile".to_owned()));
     assert_eq!(before.tiers.len(), after.tiers.len());
     assert!(before.tier("dm-9").is_some_and(|tier| tier.mounts.len() == 1 && tier.below == ["sde"]));
     assert_eq!(after.tier("loop1").unwrap().below, ["mmcblk0"], "the loop's file still lies where it lay");
