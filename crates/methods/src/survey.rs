@@ -26,7 +26,11 @@ pub fn survey(machine: &Machine, root: &Root, extra: &[PathBuf]) -> (Vec<Site>, 
     for dir in extra {
         let mut site = Site::directory(dir, machine, root);
         // The user's own choice replaces what was found for the tier; further ones are told apart by their path.
-        match sites.iter_mut().find(|s| s.tier.is_some() && s.tier == site.tier && !extra.contains(&path_of(s))) {
+        // Memory stays memory: a tmpfs lies on the same tier and is something else.
+        let chosen_anew = |s: &&mut Site| {
+            s.at != Where::Memory && s.tier.is_some() && s.tier == site.tier && !extra.contains(&path_of(s))
+        };
+        match sites.iter_mut().find(chosen_anew) {
             Some(found) => *found = site,
             None => {
                 site.tier = Some(dir.display().to_string());
@@ -145,6 +149,15 @@ mod tests {
             read_only,
             compression: None,
         }
+    }
+
+    #[test]
+    fn a_directory_of_the_users_own_stands_beside_memory() {
+        let machine = machine::read(&Root::live());
+        let (sites, _) = survey(&machine, &Root::live(), &["/dev/shm".into()]);
+        assert!(sites.iter().any(|site| site.at == Where::Memory), "{sites:?}");
+        let own = sites.iter().find(|site| site.at == Where::Directory("/dev/shm".into())).unwrap();
+        assert_eq!(own.tier.as_deref(), Some("/dev/shm"));
     }
 
     #[test]
