@@ -103,7 +103,7 @@ pub fn ram_size(total: Bytes) -> String {
 pub fn machine(machine: &Machine) -> String {
     let mut parts = vec![known(&machine.model, |model| model.clone())];
     if machine.model.is_unknown() {
-        "machine of unknown model".clone_into(&mut parts[0]);
+        "Machine of unknown model".clone_into(&mut parts[0]);
     }
     if let Known::Is(ram) = &machine.ram {
         parts.push(ram_size(*ram));

@@ -382,6 +382,11 @@
       const end = samples[key].findLastIndex((v) => v !== null);
       machineEnds.push({ x: samples.t[end], y: samples[key][end], trace: { named: name, line: { color } } });
     };
+    // The moment that a piece of evidence speaks of.
+    if (now.mark !== null && now.step !== "all") {
+      shapes.push({ type: "line", xref: "x", yref: "paper", x0: now.mark, x1: now.mark, y0: 0, y1: 1, line: { color: css("--ink"), width: 1.5, dash: "dot" } });
+      annotations.push({ x: now.mark, y: 1, xref: "x", yref: "paper", text: `${three(now.mark)} s`, yanchor: "bottom", showarrow: false, font: { size: 12.5, color: css("--ink") } });
+    }
     machine("cpu", "CPU busy", css("--c5"), "solid", "%");
     machine("iowait", "iowait", css("--c0"), "dot", "%");
     machine("temperature", "°C", css("--bad"), "solid", "°C");
@@ -468,9 +473,9 @@
       state.time.step = list.length === 1 ? String(list[0].index) : "all";
       stepChoice.value = state.time.step;
     };
-    state.time = { run: data.runs[0].run };
+    state.time = { run: data.runs[0].run, mark: null };
     const runChoice = data.runs.length > 1 && choice("time", "run", "run", data.runs.map((run) => [run.run, run.run]), () => { fill(); time(); });
-    stepChoice = choice("time", "step", "step", [["all", "whole run"]], time);
+    stepChoice = choice("time", "step", "step", [["all", "whole run"]], () => { state.time.mark = null; time(); });
     fill();
     // Several tiers lie decades apart, a single step does not.
     state.time.scale = measured.length > 1 ? "log" : "linear";
@@ -486,6 +491,8 @@
       }
       if (![...stepChoice.options].some((option) => option.value === link.dataset.step)) return;
       event.preventDefault();
+      const moment = link.textContent.match(/ at ([0-9.]+) s\b/);
+      state.time.mark = moment ? Number(moment[1]) : null;
       state.time.step = link.dataset.step;
       stepChoice.value = link.dataset.step;
       time();

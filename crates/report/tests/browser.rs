@@ -33,7 +33,7 @@ fn open(program: &Path, page: &Path, scheme: u8, size: (u32, u32), shot: Option<
         "--disable-sync",
         "--hide-scrollbars",
     ]);
-    command.args(["--enable-logging=stderr", "--virtual-time-budget=8000"]);
+    command.args(["--enable-logging=stderr", "--virtual-time-budget=4000"]);
     command.arg(format!("--user-data-dir={}", profile.path().display()));
     command.arg(format!("--window-size={},{}", size.0, size.1));
     // 0 is dark, 1 is light.
@@ -83,8 +83,21 @@ fn a_browser_draws_every_chart_without_an_error() {
         let drawn = chart(&seen.dom, id).matches("class=\"trace scatter").count();
         assert!(drawn >= least, "{id}: {drawn} traces drawn, at least {least} expected");
     }
+    assert!(!chart(&seen.dom, "chart-time").contains("0.5 s"), "no moment is marked yet");
     assert!(seen.dom.contains("aria-pressed=\"true\""), "switches are there");
     assert!(!seen.dom.contains("<img"), "nothing of the record became an element");
+
+    // A click on evidence that names a moment of a step marks it there; every switch redraws without an error.
+    let clicked = folder.join("clicked.html");
+    let clicks = "<script>for (const what of [...document.querySelectorAll('.segment button, .chips button')]) what.click();\
+                  document.querySelector('[data-step]').textContent += ' at 0.5 s';\
+                  document.querySelector('[data-step]').click();</script></body>";
+    let text = std::fs::read_to_string(&checked).unwrap();
+    let (before, _) = text.rsplit_once("</body>").unwrap();
+    std::fs::write(&clicked, format!("{before}{clicks}")).unwrap();
+    let seen = open(&program, &clicked, 1, (1280, 900), None);
+    assert_eq!(seen.console, Vec::<String>::new());
+    assert!(chart(&seen.dom, "chart-time").contains("0.5 s"), "the moment is marked");
 
     let seen = open(&program, &job, 1, (1280, 900), None);
     assert_eq!(seen.console, Vec::<String>::new());

@@ -3,7 +3,7 @@
 
 use super::Entry;
 use super::pipe::{self, Pipe};
-use crate::terminal::{engine_words, purpose, purposes};
+use crate::terminal::{Style, bus, engine_words, purpose, purposes};
 use crate::words;
 use basics::units::significant;
 use basics::{Known, Nanos, Why};
@@ -355,7 +355,7 @@ fn overview(record: &Record, study: &CheckStudy, color_of: &dyn Fn(&str) -> usiz
                 name: tier.name.clone(),
                 model: facts.map(crate::terminal::model).unwrap_or_default(),
                 color: color_of(&tier.name),
-                bus: tier.ceiling_hop.clone().unwrap_or_else(|| "–".to_owned()),
+                bus: bus(tier, facts, &Style::default()).0,
                 read: cell(&figures.seq_read_mbps, |v| significant(*v)),
                 write: cell(&figures.seq_write_mbps, |v| significant(*v)),
                 iops,

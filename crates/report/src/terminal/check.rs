@@ -144,7 +144,7 @@ pub(crate) fn model(tier: &Tier) -> String {
 }
 
 /// The hop that sets the ceiling, marked when a better link was possible there, and that better link.
-fn bus<'a>(tier: &TierStudy, facts: Option<&'a Tier>, style: &Style) -> (String, Option<&'a str>) {
+pub(crate) fn bus<'a>(tier: &TierStudy, facts: Option<&'a Tier>, style: &Style) -> (String, Option<&'a str>) {
     let hop = facts.and_then(|facts| {
         let named = tier.ceiling_hop.as_ref().and_then(|name| facts.hops.iter().find(|hop| hop.name == *name));
         named.or_else(|| facts.hops.first())

@@ -35,6 +35,8 @@ pub fn tiers(machine: &Machine, style: &Style) -> String {
         }
         grid.fit(&[(0, 18)]);
         out.push_str(&grid.render());
+    }
+    if machine.tiers.iter().any(|tier| !tier.ceiling.is_unknown()) {
         let legend = "the narrowest hop sets the tier's ceiling. Raw is the signal over 8 bits; encoded is what the line \
                       code leaves of it, practical what the protocol leaves of that.";
         let lead = format!("  {} ", style.mark("◂", "<"));
