@@ -14,6 +14,16 @@ use std::process::Command;
 
 /// fio at its best: no map of the blocks already read, file and buffers registered.
 const URING: &[&str] = &["--ioengine=io_uring", "--registerfiles=1", "--fixedbufs=1", "--norandommap=1"];
+/// And with batches, which it does not make unless told to.
+const BATCHED: &[&str] = &[
+    "--ioengine=io_uring",
+    "--registerfiles=1",
+    "--fixedbufs=1",
+    "--norandommap=1",
+    "--iodepth_batch_submit=16",
+    "--iodepth_batch_complete_min=16",
+    "--iodepth_batch_complete_max=16",
+];
 const PSYNC: &[&str] = &["--ioengine=psync", "--norandommap=1"];
 
 /// A round of `t/io_uring`; its mean rate without the first second.
@@ -122,6 +132,7 @@ fn main() -> Result<()> {
     };
     let cases = [
         case("cached, io_uring, depth 32", 32, false, Engine::IoUring, URING),
+        case("cached, io_uring, depth 32, fio in batches of 16", 32, false, Engine::IoUring, BATCHED),
         case("cached, psync", 1, false, Engine::Psync, PSYNC),
         case("direct, io_uring, depth 32", 32, true, Engine::IoUring, URING),
     ];

@@ -77,8 +77,8 @@ impl<'a> Setup<'a> {
         match self.target {
             Target::Memory { .. } => {
                 let Some(memory) = memory else {
-                    gate.cancel();
-                    return None;
+                    let why = "a thread has no part of the memory; choose a larger size or fewer threads";
+                    return gate.arrive(Err(EngineError::Geometry(why.to_owned()))).and(None);
                 };
                 if memory::is_chase(job.order) {
                     memory::link(memory, job.seed);
@@ -115,8 +115,7 @@ impl<'a> Setup<'a> {
                         }
                         Err(error) => {
                             let why = error.to_string();
-                            gate.arrive(Err(EngineError::Unavailable { engine: "io_uring", why }));
-                            None
+                            gate.arrive(Err(EngineError::Unavailable { engine: "io_uring", why })).and(None)
                         }
                     },
                     Engine::Mmap => match Mmap::new(fd, share.base, share.len, job, thread) {
@@ -124,20 +123,14 @@ impl<'a> Setup<'a> {
                             let timeline = gate.arrive(Ok(Vec::new()))?;
                             Some(drive_blocking(self.worker(&share, meter, timeline), &mut mmap))
                         }
-                        Err(error) => {
-                            gate.arrive(Err(error));
-                            None
-                        }
+                        Err(error) => gate.arrive(Err(error)).and(None),
                     },
                     _ => match Psync::new(fd, alignment, job, thread, self.stop) {
                         Ok(mut psync) => {
                             let timeline = gate.arrive(Ok(locked(psync.lock())))?;
                             Some(drive_blocking(self.worker(&share, meter, timeline), &mut psync))
                         }
-                        Err(error) => {
-                            gate.arrive(Err(system("buffers for the operations")(error)));
-                            None
-                        }
+                        Err(error) => gate.arrive(Err(system("buffers for the operations")(error))).and(None),
                     },
                 }
             }
