@@ -65,6 +65,7 @@ pub fn tiers(machine: &Machine) -> Value {
                 .build(),
         )
         .with("tiers", machine.tiers.iter().map(tier).collect::<Vec<_>>())
+        .with("notices", warnings(&machine.notices))
         .build()
 }
 
@@ -76,14 +77,15 @@ fn tier(tier: &machine::Tier) -> Value {
         .known("size_B", &tier.size, |v| json!(v.0))
         .with("hops", tier.hops.iter().map(hop).collect::<Vec<_>>())
         .known("ceiling", &tier.ceiling, ceiling)
-        .with(
-            "warnings",
-            tier.warnings
-                .iter()
-                .map(|warning| json!({"id": warning.id, "text": warning.text, "evidence": warning.evidence}))
-                .collect::<Vec<_>>(),
-        )
+        .with("warnings", tier.warnings.iter().map(|warning| warning.text.as_str()).collect::<Vec<_>>())
+        .with("warning_details", warnings(&tier.warnings))
         .build()
+}
+
+fn warnings(warnings: &[machine::Warning]) -> Vec<Value> {
+    let one =
+        |warning: &machine::Warning| json!({"id": warning.id, "text": warning.text, "evidence": warning.evidence});
+    warnings.iter().map(one).collect()
 }
 
 /// The kind's stable kebab-case name.
@@ -101,6 +103,9 @@ fn hop(hop: &Hop) -> Value {
         .maybe("encoded_MBps", hop.encoded_mbps.map(number))
         .maybe("practical_MBps", hop.practical_mbps.map(pair))
         .maybe("transit_us", hop.transit_us.map(number))
+        .maybe("detail", hop.detail.as_deref())
+        .maybe("could_be", hop.could_be.as_deref())
+        .maybe("source", hop.source.as_deref())
         .build()
 }
 
@@ -326,7 +331,8 @@ fn tier_study(record: &Record, tier: &TierStudy) -> Value {
             tier.resembles.first().map(|like| json!({"name": like.name, "distance": number(like.distance)})),
         )
         .with("findings", findings(&tier.findings))
-        .with("good_for", tier.good_for.iter().map(fitness).collect::<Vec<_>>())
+        .with("good_for", good_for(&tier.good_for))
+        .with("fitness", tier.good_for.iter().map(fitness).collect::<Vec<_>>())
         .build()
 }
 
@@ -345,6 +351,11 @@ fn findings(findings: &[Finding]) -> Vec<Value> {
                 .build()
         })
         .collect()
+}
+
+/// The purposes that the tier serves without a reservation.
+fn good_for(fitness: &[Fitness]) -> Vec<&str> {
+    fitness.iter().filter(|fitness| fitness.verdict == "yes").map(|fitness| fitness.purpose.as_str()).collect()
 }
 
 fn fitness(fitness: &Fitness) -> Value {

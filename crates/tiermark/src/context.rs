@@ -43,7 +43,12 @@ impl Context {
             _ => WIDEST,
         };
         let command = std::env::args().collect::<Vec<_>>().join(" ");
-        Ok(Context { db, json: cli.json, style: Style { width, color, ..Style::default() }, command })
+        Ok(Context {
+            db,
+            json: cli.json,
+            style: Style { width, color, zone: jiff::tz::TimeZone::system(), ..Style::default() },
+            command,
+        })
     }
 
     /// Undoes what earlier runs left behind, then opens the store.

@@ -6,6 +6,7 @@ use crate::words;
 use basics::Known;
 use basics::units::significant;
 use machine::{Hop, Machine, Tier};
+use std::collections::BTreeSet;
 
 /// One table for all tiers: a line for the tier, a line for each hop from the CPU to the medium; the hop that sets the
 /// ceiling is marked. Below it what stands in the way.
@@ -113,6 +114,9 @@ fn warnings(machine: &Machine, style: &Style) -> String {
             .extend(better.filter_map(|hop| Some(named(&format!("{} could be {}", hop.name, hop.could_be.as_ref()?)))));
     }
     texts.extend(machine.warnings.iter().cloned());
+    // What is said of several tiers at once stands with each of them.
+    let mut said = BTreeSet::new();
+    texts.retain(|text| said.insert(text.clone()));
     let lines: String = texts.iter().map(|text| style.paragraph("  !  ", text, Tone::Plain)).collect();
     if lines.is_empty() { lines } else { format!("\n{lines}") }
 }

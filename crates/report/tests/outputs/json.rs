@@ -23,26 +23,29 @@ fn by_name<'a>(list: &'a Value, name: &str) -> &'a Value {
 fn tiers_carry_the_bus_mathematics() {
     let mut machine = support::machine();
     let document = json::tiers(&machine);
-    assert_eq!(keys(&document), ["machine", "schema", "tiers"]);
+    assert_eq!(keys(&document), ["machine", "notices", "schema", "tiers"]);
     assert_eq!(document["schema"], "tiermark.tiers/1");
     assert_eq!(keys(&document["machine"]), ["kernel", "model", "page_size_B", "ram_B"]);
     assert_eq!(document["machine"]["page_size_B"], 16384);
     let sda = by_name(&document["tiers"], "sda");
-    assert_eq!(keys(sda), ["ceiling", "hops", "kind", "name", "path", "size_B", "warnings"]);
+    assert_eq!(keys(sda), ["ceiling", "hops", "kind", "name", "path", "size_B", "warning_details", "warnings"]);
     assert_eq!((&sda["kind"], &sda["path"]), (&"usb".into(), &"/dev/sda".into()));
     let usb = &sda["hops"][0];
-    assert_eq!(
-        keys(usb),
-        ["encoded_MBps", "encoding", "kind", "name", "practical_MBps", "raw_MBps", "signal_Gbps", "transit_us"]
-    );
+    for key in ["name", "kind", "signal_Gbps", "encoding", "raw_MBps", "encoded_MBps", "practical_MBps", "transit_us"] {
+        assert!(usb.get(key).is_some(), "{key}");
+    }
     assert_eq!((&usb["raw_MBps"], &usb["encoded_MBps"]), (&625.0.into(), &500.0.into()));
     assert_eq!(usb["practical_MBps"], serde_json::json!([430.0, 450.0]));
     assert_eq!(usb["transit_us"], 20.0);
     assert_eq!(keys(&sda["ceiling"]), ["encoded_MBps", "hop", "practical_MBps"]);
-    let warning = &by_name(&document["tiers"], "nvme0n1")["warnings"][0];
-    assert_eq!(keys(warning), ["evidence", "id", "text"]);
+    let optane = by_name(&document["tiers"], "nvme0n1");
+    assert_eq!(keys(&optane["warning_details"][0]), ["evidence", "id", "text"]);
+    assert_eq!(optane["warning_details"][0]["text"], optane["warnings"][0]);
     // RAM has no device node, no bus and no ceiling: the keys are absent, not null or zero.
-    assert_eq!(keys(by_name(&document["tiers"], "RAM")), ["hops", "kind", "name", "size_B", "warnings"]);
+    assert_eq!(
+        keys(by_name(&document["tiers"], "RAM")),
+        ["hops", "kind", "name", "size_B", "warning_details", "warnings"]
+    );
     machine.kernel = Known::default();
     assert_eq!(keys(&json::tiers(&machine)["machine"]), ["model", "page_size_B", "ram_B"]);
 }
@@ -139,7 +142,10 @@ fn a_check_carries_figures_and_meaning() {
     assert!(tier["fsync_us"]["p50"].is_number() && tier["fsync_us"]["p99"].is_number());
     assert_eq!(keys(&tier["resembles"]), ["distance", "name"]);
     assert_eq!(tier["findings"][0]["id"], "pcie-switch-limits");
-    assert_eq!(keys(&tier["good_for"][0]), ["purpose", "verdict", "why"]);
+    let fitness = tier["fitness"].as_array().unwrap();
+    assert_eq!(keys(&fitness[0]), ["purpose", "verdict", "why"]);
+    let good: Vec<&Value> = fitness.iter().filter(|f| f["verdict"] == "yes").map(|f| &f["purpose"]).collect();
+    assert_eq!(tier["good_for"].as_array().unwrap().iter().collect::<Vec<_>>(), good);
 
     // What was not measured is absent.
     let gaps = json::check(support::check_record(), &support::study_with_gaps(), None);
