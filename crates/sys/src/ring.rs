@@ -212,8 +212,10 @@ fn set_up(depth: u32, refuse: &[Feature], refusals: &mut Vec<Refusal>) -> io::Re
     let mut wanted = IoringSetupFlags::CQSIZE | IoringSetupFlags::CLAMP;
     let mut droppable = Vec::new();
     for (feature, flag) in SETUP {
-        // DEFER_TASKRUN is valid only beside SINGLE_ISSUER, so a refusal of that takes both.
-        let implied = feature == Feature::DeferTaskrun && refuse.contains(&Feature::SingleIssuer);
+        // DEFER_TASKRUN is valid only beside SINGLE_ISSUER, and without time limits the wait polls, which deferred
+        // completions do not wake: a refusal of either takes it along. No kernel is in the second case by itself.
+        let implied = feature == Feature::DeferTaskrun
+            && (refuse.contains(&Feature::SingleIssuer) || refuse.contains(&Feature::Timeout));
         if refuse.contains(&feature) || implied {
             refusals.push(refused(feature));
         } else {
