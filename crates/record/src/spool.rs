@@ -28,7 +28,8 @@ const BEGIN: u8 = 0;
 const INTERVAL: u8 = 1;
 const SAMPLE: u8 = 2;
 
-/// The spool of a run, held by its process. Dropping it removes the file.
+/// The spool of a run, held by its process. Dropping it removes the file, unless it holds what was never committed: that is
+/// for [`Store::finish`](crate::Store::finish) or the next start's [`Store::recover`](crate::Store::recover).
 #[derive(Debug)]
 pub struct Spool {
     run: RunId,
@@ -149,8 +150,10 @@ impl Spool {
 
 impl Drop for Spool {
     fn drop(&mut self) {
-        // Should it fail: the path stands in the database until the file is gone.
-        let _ = std::fs::remove_file(&self.path);
+        if self.end == HEADER {
+            // Should it fail: the path stands in the database until the file is gone.
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
 }
 
@@ -298,5 +301,16 @@ mod tests {
         let path = spool.path.clone();
         drop(spool);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn what_was_never_committed_outlives_its_writer() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut spool = spool(dir.path(), 1 << 20);
+        spool.interval(0, &interval(0));
+        let (path, run) = (spool.path.clone(), spool.run.clone());
+        drop(spool);
+        let mut orphan = Orphan::open(&path, &run).unwrap();
+        assert_eq!(orphan.entries().unwrap().count(), 2);
     }
 }

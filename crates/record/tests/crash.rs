@@ -120,7 +120,7 @@ fn a_lost_spool_costs_its_step_and_no_more() {
     let mut store = Store::open(&path).unwrap();
     let (id, mut spool, _) = common::begun(&mut store);
     spool.interval(1, &common::interval(0));
-    drop(spool);
+    std::fs::remove_file(spool.path()).unwrap();
     common::kill_owners(&path);
     assert_eq!(store.recover().unwrap(), [id.as_str()]);
     let record = store.load(&id).unwrap();

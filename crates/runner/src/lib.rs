@@ -76,7 +76,12 @@ impl Runner<'_> {
         let leftovers = targets.close();
         let (state, mut errors) = match outcome {
             Ok(outcome) => outcome,
-            Err(error) => (State::Failed(error.to_string()), vec![error]),
+            // The store could not take a step. Ending the run would drop what its spool still holds; left as it is, the
+            // next start takes both over.
+            Err(error) => {
+                self.progress.end();
+                return Err(error);
+            }
         };
         self.store.finish(&id, &state, &leftovers.iter().map(ToString::to_string).collect::<Vec<_>>())?;
         errors.extend(leftovers);

@@ -11,9 +11,8 @@ use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-const VERBS: [&str; 12] = [
-    "check", "tiers", "methods", "run", "runs", "show", "compare", "report", "export", "import", "completions", "man",
-];
+const VERBS: [&str; 12] =
+    ["check", "tiers", "methods", "run", "runs", "show", "compare", "report", "export", "import", "completions", "man"];
 
 fn tree(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../machine/tests/trees").join(name)
@@ -274,7 +273,8 @@ fn a_terminal_gets_colour_unless_no_color_is_set() {
 #[test]
 fn a_reader_that_goes_away_is_no_error() {
     let home = home_with_a_run();
-    for words in [&["runs"][..], &["tiers"], &["completions", "bash"], &["methods", "job"], &["show", "last", "--json"]] {
+    for words in [&["runs"][..], &["tiers"], &["completions", "bash"], &["methods", "job"], &["show", "last", "--json"]]
+    {
         let mut command = home.command(words);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         drop(child.stdout.take());

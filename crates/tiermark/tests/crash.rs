@@ -82,7 +82,8 @@ fn killed_at_any_moment_the_run_is_interrupted_with_its_intervals() {
         if kept_aside > 4096 {
             measured += 1;
             assert!(!record.intervals.is_empty(), "round {round}: {kept_aside} bytes and no interval");
-            let operations = record.intervals.iter().map(|(_, i)| i.read.operations() + i.write.operations()).sum::<u64>();
+            let operations =
+                record.intervals.iter().map(|(_, i)| i.read.operations() + i.write.operations()).sum::<u64>();
             assert!(operations > 0);
             let shown = home.json(&["show", &run]);
             let step = &shown["steps"][0];

@@ -4,6 +4,7 @@
 
 mod disk;
 
+#[allow(unused_imports, reason = "as above")]
 pub use disk::{Disk, Undo, sh};
 
 use serde_json::Value;
