@@ -1,19 +1,26 @@
 //! From a path to its tier, and from a tier to the devices under it.
 
 use crate::block::parse_dev;
-use crate::model::Machine;
+use crate::model::{Machine, Tier};
 use crate::mounts;
 use crate::root::Root;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// The tier that a file or folder lies on; a path that does not exist yet lies where its nearest existing parent does.
-/// A file in memory (tmpfs) lies on `RAM` when its file system is no tier of its own. None when neither the device number
-/// nor the mount table leads to a tier.
+/// A device's own node, or a partition's, is that device. A file in memory (tmpfs) lies on `RAM` when its file system is no
+/// tier of its own. None when neither the device number nor the mount table leads to a tier.
 pub fn tier_of_path(machine: &Machine, root: &Root, path: &Path) -> Option<String> {
     let path = if root.is_live() { std::path::absolute(path).ok()? } else { Path::new("/").join(path) };
     // What does not exist yet keeps its name: in a tree the mount points themselves may be missing.
     let real = path.ancestors().find_map(|above| Some(root.real(above)?.join(path.strip_prefix(above).ok()?)))?;
+    // A device's node lies in memory; who names it means the device.
+    if let Some(node) = real.strip_prefix("/dev").ok().and_then(Path::to_str) {
+        let device = |tier: &&Tier| tier.name == node || tier.partitions.iter().any(|partition| partition.name == node);
+        if let Some(tier) = machine.tiers.iter().find(device) {
+            return Some(tier.name.clone());
+        }
+    }
     let table = mounts::table(root);
     if let Some(entry) = mounts::covering(&table, &real) {
         let tier = machine.tiers.iter().find(|tier| {

@@ -92,6 +92,8 @@ fn the_rest_of_the_pi5() {
         ("/srv/optane", Some("nvme0n1")),
         ("/srv/opt", Some("mmcblk0")),
         ("/home/pi/not/there/yet", Some("mmcblk0")),
+        ("/dev/nvme0n1", Some("nvme0n1")),
+        ("/dev/mmcblk0p2", Some("mmcblk0")),
         ("/dev/shm/x", Some("RAM")),
         ("/proc/self/auxv", None),
     ] {

@@ -108,7 +108,7 @@ impl Runner<'_> {
             if dead[step.target] {
                 continue;
             }
-            let mut record = step::Running { runner: self, id, machine, spool: &mut spool, index }.run(step, targets);
+            let mut record = step::Running { runner: self, machine, spool: &mut spool, index }.run(step, targets);
             let error = record.error.take();
             self.store.commit_step(&mut spool, &record.account)?;
             self.progress.finished(index, &record.account);

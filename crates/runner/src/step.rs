@@ -9,7 +9,7 @@ use basics::{Bytes, Interval, Job, Nanos, Side};
 use engine::{Control, Ended, Outcome};
 use machine::{Machine, Root};
 use observe::{Cost, Observer, Sample};
-use record::{RunId, Spool, State, StepRecord};
+use record::{Spool, State, StepRecord};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -22,7 +22,6 @@ const SAMPLES_WAITING: usize = 300;
 /// What one step needs of its run.
 pub struct Running<'a, 'b> {
     pub runner: &'a mut Runner<'b>,
-    pub id: &'a RunId,
     pub machine: &'a Machine,
     pub spool: &'a mut Spool,
     pub index: usize,

@@ -227,7 +227,8 @@ fn raw_reads_change_no_byte() {
     }
     // A device in use may be read too.
     let _mount = disk.mount(&disk.device, "-o ro");
-    home.run(&job(&["rw=read", "bs=1M", "runtime=200ms"], &disk.device)).code(0);
+    let document = home.json(&job(&["rw=read", "bs=1M", "runtime=200ms"], &disk.device));
+    assert_eq!(document["steps"][0]["tier"], *disk.name().strip_prefix("/dev/").unwrap(), "{document}");
     assert!(disk.bytes() == before, "a byte changed");
 }
 
