@@ -1,4 +1,5 @@
 //! SIGKILL after every step of a change, then a new start: nothing is left behind and nothing else is touched.
+#![forbid(unsafe_code)]
 
 use basics::Bytes;
 use change::{Journal, TestFile};

@@ -1,5 +1,6 @@
 //! The guard against the kernel's own truth: loop devices that are mounted, swapped to, partitioned, members of btrfs.
 //! Needs root; says what it skips and why.
+#![forbid(unsafe_code)]
 
 use basics::Bytes;
 use change::guard::{self, Refused};

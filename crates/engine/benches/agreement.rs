@@ -2,6 +2,7 @@
 //! (its `clat` begins after `io_uring_enter` has returned). Prints a Markdown table: medians, ratio of medians, fio's own
 //! spread. `cargo bench -p engine --bench agreement`; ROUNDS (7), RUN_SECONDS (3), FILE_MIB (1024), BENCH_DIR; words
 //! after `--` choose cases by name.
+#![forbid(unsafe_code)]
 
 mod common;
 

@@ -2,6 +2,7 @@
 //! against fio, and against fio's bare `t/io_uring` if T_IO_URING names its binary; then the null target, and a direct
 //! file. Interleaved; prints Markdown. `cargo bench -p engine --bench speed`; ROUNDS (11), RUN_SECONDS (2), FILE_MIB
 //! (1024), CORE (1), BENCH_DIR; words after `--` choose cases by name.
+#![forbid(unsafe_code)]
 
 mod common;
 

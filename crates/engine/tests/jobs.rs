@@ -1,5 +1,6 @@
 //! Whole jobs on files, memory and null targets: what is asked is what is counted, what fails is told, what was measured
 //! is kept.
+#![forbid(unsafe_code)]
 
 use basics::job::{Block, Direction, Engine, Entropy, Figure, Order, Pacing, Stop, Sync, Until};
 use basics::units::{KIB, MIB};

@@ -1,4 +1,5 @@
 //! A capture reads as the machine that it was taken of, and tells nobody whose machine that is.
+#![forbid(unsafe_code)]
 
 mod support;
 

@@ -1,5 +1,6 @@
 //! Known machines as trees in, machines out. The figures of the articles are asserted one by one; the whole machine is held
 //! by a snapshot.
+#![forbid(unsafe_code)]
 
 mod support;
 

@@ -1,4 +1,5 @@
 //! Whatever stands in a tree's files, reading ends and does not panic: bytes at random, files cut off, folders for files.
+#![forbid(unsafe_code)]
 
 mod support;
 

@@ -1,4 +1,5 @@
 //! Small trees, each one thing: buses that the golden machines lack, layouts that people make by hand, older kernels.
+#![forbid(unsafe_code)]
 
 mod support;
 

@@ -1,5 +1,6 @@
 //! SIGKILL in mid-run, then a new start: the database opens, the run is *interrupted*, every interval that was handed over
 //! is there. And two processes at once.
+#![forbid(unsafe_code)]
 
 mod common;
 

@@ -1,4 +1,5 @@
 //! A run leaves one database as a file and comes into another; a file that is not right changes nothing.
+#![forbid(unsafe_code)]
 
 mod common;
 

@@ -1,4 +1,5 @@
 //! The database through its face: what goes in comes out, and every file that is not right is told in a sentence.
+#![forbid(unsafe_code)]
 
 mod common;
 

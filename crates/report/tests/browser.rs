@@ -1,6 +1,7 @@
 //! The page in a real browser: no error on its console, every chart drawn, and screenshots of it in light, in dark and on
 //! a telephone's width. Skipped, with the reason printed, where no Chromium is installed. `TIERMARK_SHOTS=DIR` keeps the
 //! pages and the screenshots for a person to look at.
+#![forbid(unsafe_code)]
 
 #[path = "support/mod.rs"]
 mod support;
