@@ -25,10 +25,10 @@ impl Drop for Undo {
 pub struct Disk {
     pub device: PathBuf,
     pub image: PathBuf,
-    // Fields go in this order: the device before its file, the file system below the file last.
+    // Fields go in this order: the device before its file, the file system below the file before its mount point.
     _detach: Undo,
-    dir: TempDir,
     _below: Option<Undo>,
+    dir: TempDir,
 }
 
 impl Disk {
@@ -53,7 +53,7 @@ impl Disk {
         std::fs::File::create(&image).unwrap().set_len(mib << 20).unwrap();
         let device: PathBuf = sh(&format!("losetup --find --show {}", image.display())).into();
         let detach = Undo(format!("partx -d {0}; losetup -d {0}", device.display()));
-        Disk { device, image, _detach: detach, dir, _below: below }
+        Disk { device, image, _detach: detach, _below: below, dir }
     }
 
     pub fn name(&self) -> &str {
