@@ -319,8 +319,11 @@ impl Job {
         if let Sync::Fsync { every: 0 } | Sync::Fdatasync { every: 0 } = self.sync {
             return range("fsync", "at least 1", "0".to_owned());
         }
-        if self.interval < Nanos::from_millis(1) {
-            return range("interval", "at least 1 ms", self.interval.to_string());
+        if !(Nanos::from_millis(1)..=Nanos::from_millis(60_000)).contains(&self.interval) {
+            return range("interval", "from 1 ms to 1 min", self.interval.to_string());
+        }
+        if self.size == Some(Bytes(0)) {
+            return range("size", "at least one block", "0".to_owned());
         }
         if self.stop.time.is_none() && self.stop.bytes.is_none() && self.stop.operations.is_none() {
             return Err(JobError::Endless);

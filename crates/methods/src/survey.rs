@@ -23,7 +23,8 @@ pub fn survey(machine: &Machine, root: &Root, extra: &[PathBuf]) -> (Vec<Site>, 
             Err(why) => left_out.push(LeftOut { tier: tier.name.clone(), step: String::new(), why }),
         }
     }
-    for dir in extra {
+    let extra: Vec<PathBuf> = extra.iter().map(|dir| dir.canonicalize().unwrap_or_else(|_| dir.clone())).collect();
+    for dir in &extra {
         let mut site = Site::directory(dir, machine, root);
         // The user's own choice replaces what was found for the tier; further ones are told apart by their path.
         // Memory stays memory: a tmpfs lies on the same tier and is something else.

@@ -112,7 +112,7 @@ impl Runner<'_> {
             let error = record.error.take();
             self.store.commit_step(&mut spool, &record.account)?;
             self.progress.finished(index, &record.account);
-            targets.release(plan, index);
+            errors.extend(targets.release(plan, index));
             match (&record.account.state, error) {
                 (State::Interrupted, _) => return Ok((State::Interrupted, errors)),
                 (_, Some(error)) => {

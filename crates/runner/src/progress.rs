@@ -8,8 +8,8 @@ use record::StepRecord;
 pub trait Progress {
     /// The run begins.
     fn begin(&mut self, _plan: &Plan) {}
-    /// A test file is being written before `step`.
-    fn filling(&mut self, _step: &Step, _done: Bytes, _of: Bytes) {}
+    /// A test file is being written before `step` (the `index`th).
+    fn filling(&mut self, _index: usize, _step: &Step, _done: Bytes, _of: Bytes) {}
     /// `step` (the `index`th) has been running for `elapsed`, its warm-up not counted; the last interval is given.
     fn measuring(&mut self, _index: usize, _step: &Step, _elapsed: Nanos, _interval: &Interval) {}
     /// A step is over and committed.

@@ -4,6 +4,7 @@
 use crate::RunError;
 use basics::job::{Direction, Entropy, Order, Sync};
 use basics::plan::Target;
+use basics::units::MIB;
 use basics::{Bytes, Job, Plan};
 use change::{Journal, TestFile, guard};
 use rustix::fs::{Advice, Mode, OFlags, fadvise, open};
@@ -88,12 +89,12 @@ impl<'a> Targets<'a> {
         let own = match self.files.entry(index) {
             Entry::Occupied(own) => own.into_mut(),
             Entry::Vacant(place) => {
-                let file = TestFile::create(self.journal, &self.run, dir, *size)?;
+                let file = TestFile::create(self.journal, &self.run, dir, whole_chunks(*size))?;
                 place.insert(OwnFile { file, written: Bytes(0) })
             }
         };
         let wanted = !first_step_fills && own.written < *size;
-        Ok(wanted.then(|| (own.file.path().to_owned(), *size, *entropy)))
+        Ok(wanted.then(|| (own.file.path().to_owned(), own.file.size(), *entropy)))
     }
 
     /// The target in a few words.
@@ -109,10 +110,20 @@ impl<'a> Targets<'a> {
         }
     }
 
-    /// Notes that a test file holds data up to `end`.
-    pub fn wrote(&mut self, index: usize, end: Bytes) {
-        if let Some(own) = self.files.get_mut(&index) {
-            own.written = own.written.max(end);
+    /// Opens a test file for being filled, whole.
+    pub fn open_to_fill(&self, index: usize, job: &Job) -> Result<Ready, RunError> {
+        match self.files.get(&index) {
+            Some(own) => open_file(own.file.path(), Some(own.file.size()), job, true),
+            None => self.open(index, job),
+        }
+    }
+
+    /// Notes that `job` has written `bytes` to a test file; only what grows from its start without a gap counts.
+    pub fn wrote(&mut self, index: usize, job: &Job, bytes: Bytes) {
+        if let Some(own) = self.files.get_mut(&index)
+            && fills(job)
+        {
+            own.written = own.written.max(bytes).min(own.file.size());
         }
     }
 
@@ -123,17 +134,18 @@ impl<'a> Targets<'a> {
             Target::Memory { size } => Ok(Ready { opened: Opened::Memory(*size), notes: vec![] }),
             null @ Target::Null { .. } => Ok(Ready { opened: Opened::Null(null.clone()), notes: vec![] }),
             Target::File { path } => open_file(path, None, job, false),
-            Target::TestFile { dir, size, .. } => {
-                let Some(own) = self.files.get(&index) else {
-                    return Err(RunError::TooLittle { path: dir.clone(), usable: Bytes(0) });
-                };
+            Target::TestFile { dir, size, first_step_fills, .. } => {
+                let own = self.files.get(&index);
+                let written = own.map_or(Bytes(0), |own| own.written.min(*size));
                 // What writes from the start to the end may go to the end; everything else stays on written ground.
-                let fills = job.direction == Direction::Write && job.order == Order::Sequential;
-                let usable = if fills { *size } else { own.written };
-                if usable < Bytes(job.block.largest().0 * u64::from(job.threads) * 2) {
-                    return Err(RunError::TooLittle { path: dir.clone(), usable });
+                let usable = if fills(job) { *size } else { written };
+                let least = Bytes(job.block.largest().0 * u64::from(job.threads));
+                match own {
+                    Some(own) if !first_step_fills || usable >= least => {
+                        open_file(own.file.path(), Some(usable), job, writes)
+                    }
+                    _ => Err(RunError::TooLittle { path: dir.clone(), usable }),
                 }
-                open_file(own.file.path(), Some(usable), job, writes)
             }
             Target::Device { path, destroy } => {
                 let fd = if writes {
@@ -151,17 +163,35 @@ impl<'a> Targets<'a> {
         }
     }
 
-    /// Removes the test files that no step after `index` uses.
-    pub fn release(&mut self, plan: &Plan, index: usize) {
+    /// Removes the test files that no step after `index` uses; what could not be removed is told, and tried again at
+    /// the next start.
+    pub fn release(&mut self, plan: &Plan, index: usize) -> Vec<RunError> {
         let later: Vec<usize> = plan.steps[index + 1..].iter().map(|step| step.target).collect();
-        self.files.retain(|target, _| later.contains(target));
+        let (keep, done) = std::mem::take(&mut self.files).into_iter().partition(|(target, _)| later.contains(target));
+        self.files = keep;
+        remove(done)
     }
 
-    /// Removes what is left; what could not be removed is told, and tried again at the next start.
+    /// Removes what is left, and tells as [`Targets::release`] does.
     pub fn close(&mut self) -> Vec<RunError> {
-        let files = std::mem::take(&mut self.files);
-        files.into_values().filter_map(|own| own.file.remove().err()).map(RunError::from).collect()
+        remove(std::mem::take(&mut self.files))
     }
+}
+
+fn remove(files: BTreeMap<usize, OwnFile>) -> Vec<RunError> {
+    files.into_values().filter_map(|own| own.file.remove().err()).map(RunError::from).collect()
+}
+
+/// A test file is filled by whole chunks, so that every byte that is read later was really written.
+pub const CHUNK: u64 = MIB;
+
+fn whole_chunks(size: Bytes) -> Bytes {
+    Bytes(size.0.next_multiple_of(CHUNK))
+}
+
+/// True for a job that leaves written ground without a gap behind it.
+fn fills(job: &Job) -> bool {
+    job.direction == Direction::Write && job.order == Order::Sequential && job.offset.0 == 0 && job.threads == 1
 }
 
 fn failed(path: &Path, source: std::io::Error) -> RunError {

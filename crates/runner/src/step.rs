@@ -1,10 +1,9 @@
 //! One step: fill what must be filled, open the target, let the engine and the observer run, and write the account.
 
-use crate::ready::{Ready, Targets};
+use crate::ready::{CHUNK, Ready, Targets};
 use crate::{RunError, Runner, errno, now};
-use basics::job::{Block, Direction, Order, Stop};
+use basics::job::{Block, Direction, Stop};
 use basics::plan::Step;
-use basics::units::MIB;
 use basics::{Bytes, Interval, Job, Nanos, Side};
 use engine::{Control, Ended, Outcome};
 use machine::{Machine, Root};
@@ -94,9 +93,7 @@ impl Running<'_, '_> {
         }
         self.keep(&samples);
         let outcome = outcome?;
-        if step.job.direction.writes() && step.job.order == Order::Sequential {
-            targets.wrote(step.target, Bytes(outcome.write.bytes));
-        }
+        targets.wrote(step.target, &step.job, Bytes(outcome.write.bytes));
         write_account(outcome, account)
     }
 
@@ -107,7 +104,7 @@ impl Running<'_, '_> {
         };
         let job = Job {
             direction: Direction::Write,
-            block: Block::Fixed(Bytes(MIB.min(size.0))),
+            block: Block::Fixed(Bytes(CHUNK)),
             depth: 4,
             entropy,
             size: Some(size),
@@ -115,7 +112,7 @@ impl Running<'_, '_> {
             end_fsync: true,
             ..Job::default()
         };
-        let Ready { opened, .. } = targets.open(step.target, &job)?;
+        let Ready { opened, .. } = targets.open_to_fill(step.target, &job)?;
         let control = Control::default();
         let mut done = 0;
         let outcome = engine::run(&job, opened.target(), &control, &mut |interval: &Interval| {
@@ -123,13 +120,13 @@ impl Running<'_, '_> {
             if self.runner.interrupted.load(Ordering::Relaxed) {
                 control.cancel.store(true, Ordering::Relaxed);
             }
-            self.runner.progress.filling(step, Bytes(done), size);
+            self.runner.progress.filling(self.index, step, Bytes(done), size);
         })?;
         match outcome.ended {
             Ended::Cancelled => Ok(false),
             Ended::Failed { what, offset, errno } => Err(operation(what, offset, &path.display().to_string(), errno)),
             _ => {
-                targets.wrote(step.target, size);
+                targets.wrote(step.target, &job, size);
                 Ok(true)
             }
         }

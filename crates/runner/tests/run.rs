@@ -89,6 +89,26 @@ fn a_test_file_is_whole_before_it_is_read_and_gone_afterwards() {
 }
 
 #[test]
+fn a_small_or_odd_test_file_is_written_to_its_last_block() {
+    for size in [4096, 65_536, 10_000_000, 4 * MIB + 4096] {
+        let mut house = House::new();
+        let target = Target::TestFile {
+            dir: house.there(),
+            size: Bytes(size),
+            entropy: Entropy::Incompressible,
+            first_step_fills: false,
+        };
+        let stop = Stop { operations: Some(size / 4096), ..Stop::default() };
+        let read = Job { block: Block::Fixed(Bytes(4096)), stop, ..once(Direction::Read, Order::Permuted) };
+        let finished = house.run(plan(vec![target], vec![step("r", 0, read)]), &mut Silent).unwrap();
+        assert_eq!(finished.state, State::Done, "{size}: {:?}", finished.errors);
+        let blocks = house.record(&finished).steps[0].read.operations();
+        assert_eq!(blocks, size / 4096, "of {size} bytes");
+        assert!(names(&house.there()).is_empty());
+    }
+}
+
+#[test]
 fn later_steps_stay_on_what_the_first_one_wrote() {
     let mut house = House::new();
     let half = Job {

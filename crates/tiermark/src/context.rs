@@ -16,6 +16,8 @@ use std::sync::atomic::AtomicBool;
 pub struct Context {
     /// The database.
     pub db: PathBuf,
+    /// It was named by the user.
+    db_named: bool,
     /// JSON instead of text.
     pub json: bool,
     /// For text.
@@ -42,9 +44,11 @@ impl Context {
             Ok(columns @ 1..) => usize::from(columns).clamp(60, WIDEST),
             _ => WIDEST,
         };
-        let command = std::env::args().collect::<Vec<_>>().join(" ");
+        let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+        let command = words.join(" ");
         Ok(Context {
             db,
+            db_named: cli.db.is_some(),
             json: cli.json,
             style: Style { width, color, zone: jiff::tz::TimeZone::system(), ..Style::default() },
             command,
@@ -62,8 +66,13 @@ impl Context {
         Ok((store, journal))
     }
 
-    /// Opens the store for verbs that only look; recovery is done where it can be.
+    /// Opens the store for verbs that only look; recovery is done where it can be. A database that was named must exist.
     pub fn open_for_reading(&self) -> Result<Store> {
+        if self.db_named && !self.db.exists() {
+            return Err(
+                Missing(format!("there is no database {}; --db names one that exists", self.db.display())).into()
+            );
+        }
         match self.open() {
             Ok((store, _)) => Ok(store),
             Err(_) if self.db.exists() => Ok(Store::open_for_reading(&self.db)?),

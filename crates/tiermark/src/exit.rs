@@ -2,6 +2,7 @@
 //! needed is missing, 130 interrupted.
 
 use crate::out;
+use change::ChangeError;
 use methods::MethodError;
 use record::RecordError;
 use runner::{Finished, Kind, RunError};
@@ -30,10 +31,13 @@ fn status(error: &anyhow::Error) -> u8 {
         Some(_) => return USAGE,
         None => {}
     }
-    if error.is::<RecordError>() || error.is::<Missing>() || error.is::<std::io::Error>() {
-        return MISSING;
+    match error.downcast_ref::<RecordError>() {
+        Some(RecordError::NotARun { .. } | RecordError::Ambiguous { .. }) => return USAGE,
+        Some(_) => return MISSING,
+        None => {}
     }
-    UNMET
+    let missing = error.is::<ChangeError>() || error.is::<Missing>() || error.is::<std::io::Error>();
+    if missing { MISSING } else { UNMET }
 }
 
 fn of_kind(kind: Kind) -> u8 {

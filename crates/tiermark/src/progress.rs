@@ -15,9 +15,12 @@ use std::time::Instant;
 /// Progress on standard error.
 pub struct Bar {
     bar: ProgressBar,
-    allowed: Vec<Nanos>,
+    /// Longest time of each step; unknown where bytes or operations end it.
+    allowed: Vec<Option<Nanos>>,
     began: Option<Instant>,
     step_began: Instant,
+    /// Of the present step, what writing its test file took, in seconds.
+    filled: f64,
     /// Allowance of the steps that are over, and what they took.
     over: (f64, f64),
     quiet: bool,
@@ -37,22 +40,37 @@ impl Bar {
         if let Ok(style) = ProgressStyle::with_template("{bar:24} {prefix:>9}  {wide_msg}") {
             bar.set_style(style);
         }
-        Bar { bar, allowed: vec![], began: None, step_began: Instant::now(), over: (0.0, 0.0), quiet: !shown }
+        Bar {
+            bar,
+            allowed: vec![],
+            began: None,
+            step_began: Instant::now(),
+            filled: 0.0,
+            over: (0.0, 0.0),
+            quiet: !shown,
+        }
     }
 
-    /// Seconds left after `current` of the step `index` are over.
-    fn left(&self, index: usize, current: f64) -> f64 {
-        let allowed = |steps: &[Nanos]| steps.iter().map(|time| time.secs()).sum::<f64>();
+    /// Seconds left after `current` of the step `index` are over, when the steps to come say how long they take.
+    fn left(&self, index: usize, current: f64) -> Option<f64> {
+        let (here, later) = self.allowed.get(index..)?.split_first()?;
+        let later = later.iter().try_fold(0.0, |sum, time| Some(sum + (*time)?.secs()))?;
         let pace = if self.over.0 > 0.0 { (self.over.1 / self.over.0).clamp(0.1, 3.0) } else { 1.0 };
-        let here = self.allowed.get(index).map_or(0.0, |time| (time.secs() - current).max(0.0));
-        here + pace * allowed(self.allowed.get(index + 1..).unwrap_or_default())
+        Some(((*here)?.secs() - current).max(0.0) + pace * later)
     }
 
     fn draw(&mut self, index: usize, current: f64, message: String) {
-        let spent = self.began.map_or(0.0, |began| began.elapsed().as_secs_f64());
-        let left = self.left(index, current);
-        self.bar.set_position((1000.0 * spent / (spent + left).max(0.001)) as u64);
-        self.bar.set_prefix(format!("{left:.0} s left"));
+        match self.left(index, current) {
+            Some(left) => {
+                let spent = self.began.map_or(0.0, |began| began.elapsed().as_secs_f64());
+                self.bar.set_position((1000.0 * spent / (spent + left).max(0.001)) as u64);
+                self.bar.set_prefix(format!("{left:.0} s left"));
+            }
+            None => {
+                self.bar.set_position((1000 * index / self.allowed.len().max(1)) as u64);
+                self.bar.set_prefix(format!("step {} of {}", index + 1, self.allowed.len()));
+            }
+        }
         self.bar.set_message(message);
     }
 }
@@ -67,13 +85,17 @@ fn title(step: &Step) -> String {
 
 impl Progress for Bar {
     fn begin(&mut self, plan: &Plan) {
-        self.allowed = plan.steps.iter().map(|step| step.job.warmup + step.job.stop.time.unwrap_or_default()).collect();
+        self.allowed = plan.steps.iter().map(|step| step.job.stop.time.map(|time| time + step.job.warmup)).collect();
         self.began = Some(Instant::now());
         self.step_began = Instant::now();
     }
 
-    fn filling(&mut self, step: &Step, done: Bytes, of: Bytes) {
-        self.draw(0, 0.0, format!("{}  writing the test file, {done} of {of}", title(step)));
+    fn filling(&mut self, index: usize, step: &Step, done: Bytes, of: Bytes) {
+        // Writing goes on as fast as it has gone so far, and is no part of the steps' allowance.
+        let spent = self.step_began.elapsed().as_secs_f64();
+        let to_write = spent * (of.0 as f64 / done.0.max(1) as f64 - 1.0);
+        self.filled = spent;
+        self.draw(index, -to_write, format!("{}  writing the test file, {done} of {of}", title(step)));
     }
 
     fn measuring(&mut self, index: usize, step: &Step, elapsed: Nanos, interval: &Interval) {
@@ -86,8 +108,9 @@ impl Progress for Bar {
     }
 
     fn finished(&mut self, index: usize, _record: &StepRecord) {
-        self.over.0 += self.allowed.get(index).map_or(0.0, |time| time.secs());
-        self.over.1 += self.step_began.elapsed().as_secs_f64();
+        self.over.0 += self.allowed.get(index).copied().flatten().map_or(0.0, Nanos::secs);
+        self.over.1 += (self.step_began.elapsed().as_secs_f64() - self.filled).max(0.0);
+        self.filled = 0.0;
         self.step_began = Instant::now();
     }
 

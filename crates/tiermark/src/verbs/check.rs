@@ -2,6 +2,7 @@
 
 use crate::cli::{CheckArgs, When};
 use crate::context::Context;
+use crate::verbs::report::Place;
 use crate::verbs::run::execute;
 use crate::{exit, out};
 use anyhow::Result;
@@ -16,6 +17,8 @@ pub fn check(context: &Context, args: &CheckArgs) -> Result<ExitCode> {
             return Err(exit::Missing(format!("--in {}: there is no such directory", dir.display())).into());
         }
     }
+    let given = args.out.clone().map(Place::Given);
+    given.as_ref().map_or(Ok(()), Place::check)?;
     let root = Root::live();
     let machine = machine::read(&root);
     let effort = match (args.quick, args.thorough) {
@@ -29,15 +32,18 @@ pub fn check(context: &Context, args: &CheckArgs) -> Result<ExitCode> {
     let store = context.open_for_reading()?;
     let record = store.load(&finished.id)?;
     let study = study::explain(&report::view(&record));
-    let path = match &args.out {
-        Some(path) => path.clone(),
-        None => context.report_path(&report::file_name(&record))?,
+    let place = match given {
+        Some(place) => place,
+        None => Place::Default(context.report_path(&report::file_name(&record))?),
     };
-    super::report::write(&path, &report::html::report(&[&record]))?;
+    // A report that cannot be written must not take the answer with it.
+    let written = place.write(&report::html::report(&[&record]));
+    let path = written.is_ok().then(|| place.path());
     if context.json {
-        out::print_json(&report::json::check(&record, &study, Some(&path)))?;
+        out::print_json(&report::json::check(&record, &study, path))?;
     } else {
-        out::print(&report::terminal::check(&record, &study, Some(&path), &context.style))?;
+        out::print(&report::terminal::check(&record, &study, path, &context.style))?;
     }
+    written?;
     Ok(exit::of_run(&finished))
 }

@@ -4,30 +4,69 @@ use crate::context::Context;
 use crate::exit::Missing;
 use crate::out;
 use anyhow::Result;
-use std::path::Path;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Writes the report and names it.
 pub fn report(context: &Context, runs: &[String], path: Option<&Path>) -> Result<ExitCode> {
     let store = context.open_for_reading()?;
     let records = runs.iter().map(|run| store.load(&store.find(run)?)).collect::<Result<Vec<_>, _>>()?;
-    let path = match (path, records.first()) {
-        (None, Some(first)) => context.report_path(&report::file_name(first))?,
-        (given, _) => given.unwrap_or(Path::new("report.html")).to_owned(),
+    let records: Vec<_> = records.iter().collect();
+    let file = match (path, records.first()) {
+        (None, Some(first)) => Place::Default(context.report_path(&report::file_name(first))?),
+        (given, _) => Place::Given(given.unwrap_or(Path::new("report.html")).to_owned()),
     };
-    let text = report::html::report(&records.iter().collect::<Vec<_>>());
-    write(&path, &text)?;
-    out::print(&path.display().to_string())?;
+    file.write(&report::html::report(&records))?;
+    out::print(&file.path().display().to_string())?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes a report beside its place and renames it, so that a full disk leaves no half of one.
-pub fn write(path: &Path, text: &str) -> Result<()> {
-    let beside = path.with_extension("html.part");
-    let result = std::fs::write(&beside, text).and_then(|()| std::fs::rename(&beside, path));
-    result.map_err(|error| {
-        // Best effort: the part may not exist at all.
-        let _ = std::fs::remove_file(&beside);
-        Missing(format!("the report cannot be written to {}: {error}; give --out FILE", path.display())).into()
-    })
+/// Where a report goes.
+pub enum Place {
+    /// Among tiermark's own reports, where a report of the same run may be replaced.
+    Default(PathBuf),
+    /// Where the user said; an existing file is never replaced.
+    Given(PathBuf),
+}
+
+impl Place {
+    /// The file.
+    pub fn path(&self) -> &Path {
+        match self {
+            Place::Default(path) | Place::Given(path) => path,
+        }
+    }
+
+    /// Says at once what would go wrong later.
+    pub fn check(&self) -> Result<()> {
+        match self {
+            Place::Given(path) if path.exists() => Err(self.trouble("it exists already")),
+            Place::Given(path) if path.parent().is_some_and(|dir| !dir.as_os_str().is_empty() && !dir.is_dir()) => {
+                Err(self.trouble("there is no such folder"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes the report; half a report does not stay.
+    pub fn write(&self, text: &str) -> Result<()> {
+        self.check()?;
+        let result = match self {
+            Place::Default(path) => {
+                let draft = path.with_extension(format!("{}.part", std::process::id()));
+                let result = std::fs::write(&draft, text).and_then(|()| std::fs::rename(&draft, path));
+                // Gone already when all went well.
+                result.inspect_err(|_| drop(std::fs::remove_file(&draft)))
+            }
+            Place::Given(path) => File::create_new(path)
+                .and_then(|mut file| file.write_all(text.as_bytes()).inspect_err(|_| drop(std::fs::remove_file(path)))),
+        };
+        result.map_err(|error| self.trouble(&error.to_string()))
+    }
+
+    fn trouble(&self, why: &str) -> anyhow::Error {
+        Missing(format!("the report cannot be written to {}: {why}; give --out FILE", self.path().display())).into()
+    }
 }
