@@ -18,9 +18,17 @@ const LEAST_ROOM: u64 = 24 * MIB;
 pub fn survey(machine: &Machine, root: &Root, extra: &[PathBuf]) -> (Vec<Site>, Vec<LeftOut>) {
     let (mut sites, mut left_out) = (Vec::new(), Vec::new());
     for tier in &machine.tiers {
+        let left_out_for = |why| LeftOut { tier: tier.name.clone(), step: String::new(), why };
         match site_of(tier, machine, root) {
-            Ok(site) => sites.push(site),
-            Err(why) => left_out.push(LeftOut { tier: tier.name.clone(), step: String::new(), why }),
+            // A file system on several disks is one place, measured once.
+            Ok(site) => match sites.iter().find(|s: &&Site| s.at == site.at && matches!(s.at, Where::Directory(_))) {
+                Some(same) => {
+                    let whole = same.tier.clone().unwrap_or_default();
+                    left_out.push(left_out_for(Why::NotMeasured(format!("with {whole}"))));
+                }
+                None => sites.push(site),
+            },
+            Err(why) => left_out.push(left_out_for(why)),
         }
     }
     let extra: Vec<PathBuf> = extra.iter().map(|dir| dir.canonicalize().unwrap_or_else(|_| dir.clone())).collect();
@@ -150,6 +158,16 @@ mod tests {
             read_only,
             compression: None,
         }
+    }
+
+    #[test]
+    fn a_file_system_on_two_disks_is_measured_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let second = Tier { name: "sdb".into(), ..tier(vec![mount(dir.path(), false)]) };
+        let machine = Machine { tiers: vec![tier(vec![mount(dir.path(), false)]), second], ..Machine::default() };
+        let (sites, left_out) = survey(&machine, &Root::live(), &[]);
+        assert_eq!(sites.len(), 1);
+        assert_eq!((left_out[0].tier.as_str(), left_out[0].why.to_string()), ("sdb", "with sda".to_owned()));
     }
 
     #[test]

@@ -23,6 +23,15 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
         return manuals::completions(*shell);
     }
     let context = Context::new(&cli)?;
+    // The other verbs open the store, which does the same.
+    let opens_no_store = match &cli.verb {
+        Verb::Tiers(_) | Verb::Methods { .. } | Verb::Man { .. } => true,
+        Verb::Run(args) => args.dry_run,
+        _ => false,
+    };
+    if opens_no_store {
+        context.tidy();
+    }
     match cli.verb {
         Verb::Check(args) => check::check(&context, &args),
         Verb::Tiers(args) => tiers::tiers(&context, &args),

@@ -13,9 +13,7 @@ use std::process::ExitCode;
 /// Shows the tiers of the live machine or of a tree, or captures them.
 pub fn tiers(context: &Context, args: &TiersArgs) -> Result<ExitCode> {
     let live = args.root == Path::new("/");
-    if live {
-        context.tidy();
-    } else if !args.root.join("proc").is_dir() && !args.root.join("sys").is_dir() {
+    if !live && !args.root.join("proc").is_dir() && !args.root.join("sys").is_dir() {
         let message = format!("{} holds neither proc nor sys: it is no captured machine", args.root.display());
         return Err(Missing(message).into());
     }
