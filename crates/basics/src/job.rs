@@ -211,7 +211,7 @@ pub struct Job {
     pub size: Option<Bytes>,
     /// Past the page cache, with O_DIRECT (true).
     pub direct: bool,
-    /// When not direct: drop the target's cached pages before the start (true).
+    /// When not direct: drop the target's cached pages before the start (false: what is cached is part of what is asked).
     pub invalidate: bool,
     /// Durability of writes (none).
     pub sync: Sync,
@@ -245,7 +245,7 @@ impl Default for Job {
             offset: Bytes(0),
             size: None,
             direct: true,
-            invalidate: true,
+            invalidate: false,
             sync: Sync::None,
             end_fsync: false,
             pacing: Pacing::Closed,
