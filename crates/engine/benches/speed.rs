@@ -12,6 +12,7 @@ use basics::{Bytes, Interval, Job, Nanos};
 use common::{Case, Result, Round, TestFile, is_wanted, median, per_operation, setting, spread};
 use engine::{Control, Target, run};
 use std::process::Command;
+use std::sync::atomic::AtomicBool;
 
 /// fio at its best: no map of the blocks already read, file and buffers registered.
 const URING: &[&str] = &["--ioengine=io_uring", "--registerfiles=1", "--fixedbufs=1", "--norandommap=1"];
@@ -108,7 +109,7 @@ fn null(rounds: u64) -> Result<()> {
             let stop = Stop { time: Some(Nanos::from_millis(200)), ..Stop::default() };
             let job = Job { order, depth, stop, size: Some(Bytes(1024 * MIB)), ..Job::default() };
             let target = Target::Null { service: Nanos(0), stall: None };
-            let outcome = run(&job, target, &Control::default(), &mut |_: &Interval| {})?;
+            let outcome = run(&job, target, &Control::new(&AtomicBool::new(false)), &mut |_: &Interval| {})?;
             costs.push(outcome.elapsed.0 as f64 / outcome.read.operations() as f64);
         }
         let best = costs.iter().copied().fold(f64::INFINITY, f64::min);

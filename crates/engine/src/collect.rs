@@ -1,8 +1,8 @@
 //! Reads the meters of all threads once an interval, hands the difference to the sink as one [`Interval`], adds it to the
 //! totals and watches the confidence interval that a stop rule asks for.
 
+use crate::Sink;
 use crate::meter::{CHUNK, Histogram, Lane, Meter, Shape};
-use crate::{Control, Sink};
 use basics::job::{Figure, Until};
 use basics::{Interval, Latencies, Nanos, Side, stats};
 use std::sync::atomic::Ordering::Relaxed;
@@ -88,7 +88,7 @@ impl<'a> Collector<'a> {
 
     /// Ends the interval at `end` (since the measurement began) and hands it on. True when the figure asked for is known
     /// well enough.
-    pub(crate) fn cut(&mut self, end: Nanos, rate: Rate, control: &Control, sink: &mut dyn Sink) -> bool {
+    pub(crate) fn cut(&mut self, end: Nanos, rate: Rate, sink: &mut dyn Sink) -> bool {
         let interval = &mut self.interval;
         interval.start = interval.end;
         interval.end = end.max(interval.start);
@@ -116,9 +116,6 @@ impl<'a> Collector<'a> {
             total.bytes = bytes;
             self.seen_bytes[which] = bytes;
         }
-        control.operations.store(self.read.operations() + self.write.operations(), Relaxed);
-        control.bytes.store(self.read.bytes + self.write.bytes, Relaxed);
-        control.measured.store(end.0, Relaxed);
         let is_empty = self.interval.read.bytes + self.interval.write.bytes == 0;
         // The last look may come when the last interval has just been cut, with nothing left to tell.
         if self.interval.end > self.interval.start || !is_empty {

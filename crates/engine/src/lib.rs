@@ -26,7 +26,7 @@ pub use probe::{Choice, probe};
 
 use basics::{Bytes, EngineUse, Interval, Job, Nanos, Side};
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicBool;
 use thiserror::Error;
 
 /// What a job runs against. The caller has opened it with the flags that the job asks for.
@@ -57,17 +57,19 @@ pub enum Target<'a> {
     },
 }
 
-/// How the outside watches and stops a running job.
-#[derive(Debug, Default)]
-pub struct Control {
-    /// Set it to end the job at the next operation; what was measured is kept.
-    pub cancel: AtomicBool,
-    /// Operations counted so far (warm-up left out); renewed once an interval.
-    pub operations: AtomicU64,
-    /// Bytes counted so far; renewed once an interval.
-    pub bytes: AtomicU64,
-    /// Measured time so far in nanoseconds; 0 during the warm-up; renewed once an interval.
-    pub measured: AtomicU64,
+/// How the outside stops a running job.
+#[derive(Debug, Clone, Copy)]
+pub struct Control<'a> {
+    /// Once it is set the job ends within some 20 ms, during the warm-up too; what was measured is kept. The engine only
+    /// reads it, so it may be the flag that a signal sets.
+    pub cancel: &'a AtomicBool,
+}
+
+impl<'a> Control<'a> {
+    /// A job that ends early once `cancel` is set.
+    pub fn new(cancel: &'a AtomicBool) -> Self {
+        Control { cancel }
+    }
 }
 
 /// Why a job ended.
@@ -158,7 +160,7 @@ impl<F: FnMut(&Interval)> Sink for F {
 ///
 /// # Errors
 /// When it cannot start. What fails later is in [`Outcome::ended`], with everything measured until then.
-pub fn run(job: &Job, target: Target<'_>, control: &Control, sink: &mut dyn Sink) -> Result<Outcome, EngineError> {
+pub fn run(job: &Job, target: Target<'_>, control: &Control<'_>, sink: &mut dyn Sink) -> Result<Outcome, EngineError> {
     run::run(job, target, control, sink, &[])
 }
 
@@ -175,7 +177,7 @@ pub fn calibrate() -> Result<f64, EngineError> {
         ..Job::default()
     };
     let target = Target::Null { service: Nanos(0), stall: None };
-    let outcome = run(&job, target, &Control::default(), &mut |_: &Interval| {})?;
+    let outcome = run(&job, target, &Control::new(&AtomicBool::new(false)), &mut |_: &Interval| {})?;
     Ok(outcome.elapsed.0 as f64 / outcome.read.operations().max(1) as f64)
 }
 

@@ -196,7 +196,7 @@ fn memory_of(target: &Target<'_>) -> Result<Vec<memory::Word>, EngineError> {
 pub(crate) fn run(
     job: &Job,
     target: Target<'_>,
-    control: &Control,
+    control: &Control<'_>,
     sink: &mut dyn Sink,
     refuse: &[Feature],
 ) -> Result<Outcome, EngineError> {
@@ -241,7 +241,7 @@ pub(crate) fn run(
         let last = finishes.iter().map(|f| f.last).max().unwrap_or(0);
         let elapsed = Nanos(rate.nanos(last.saturating_sub(timeline.measure) as f64) as u64);
         if elapsed > Nanos(0) {
-            collector.cut(elapsed.max(collector.end()), rate, control, sink);
+            collector.cut(elapsed.max(collector.end()), rate, sink);
         }
         Ok((finishes, elapsed, confident))
     })?;
@@ -300,7 +300,7 @@ fn watch(
     collector: &mut Collector<'_>,
     timeline: Timeline,
     first: Pair,
-    control: &Control,
+    control: &Control<'_>,
     sink: &mut dyn Sink,
 ) -> bool {
     let threads = setup.job.threads as usize;
@@ -321,7 +321,7 @@ fn watch(
         if now.ticks >= cut {
             let rate = Rate::between(first, now).unwrap_or(setup.rate);
             let end = Nanos(rate.nanos((now.ticks - timeline.measure) as f64) as u64);
-            if collector.cut(end, rate, control, sink) && !confident {
+            if collector.cut(end, rate, sink) && !confident {
                 confident = true;
                 setup.stop.store(true, Relaxed);
             }
@@ -332,7 +332,7 @@ fn watch(
 }
 
 /// Why the whole job ended: a failure before an order, an order before the plan.
-fn reason(finishes: &[Finish], confident: bool, control: &Control) -> Ended {
+fn reason(finishes: &[Finish], confident: bool, control: &Control<'_>) -> Ended {
     let all = || finishes.iter().filter_map(|f| f.ended.as_ref());
     if let Some(failure) = all().find(|e| matches!(e, Ended::Failed { .. })) {
         return failure.clone();
@@ -368,7 +368,7 @@ mod tests {
             (&[Feature::SingleIssuer], &["DEFER_TASKRUN", "SINGLE_ISSUER"]),
             (&[Feature::RegisteredBuffers, Feature::RegisteredFile], &["registered buffers", "registered file"]),
         ] {
-            let outcome = run(&job, target, &Control::default(), sink, refuse).unwrap();
+            let outcome = run(&job, target, &Control::new(&AtomicBool::new(false)), sink, refuse).unwrap();
             assert_eq!(outcome.read.operations(), 500);
             for name in named {
                 let dropped = &outcome.engine.dropped;
@@ -387,7 +387,8 @@ mod tests {
         let pacing = Pacing::Fixed { iops: 1000.0 };
         let job = Job { engine: Engine::IoUring, depth: 8, direct: false, pacing, stop, ..Job::default() };
         for refuse in [&[][..], &[Feature::Timeout, Feature::DeferTaskrun]] {
-            let outcome = run(&job, target, &Control::default(), &mut |_: &Interval| {}, refuse).unwrap();
+            let outcome =
+                run(&job, target, &Control::new(&AtomicBool::new(false)), &mut |_: &Interval| {}, refuse).unwrap();
             assert!((150..=200).contains(&outcome.read.operations()), "{}", outcome.read.operations());
         }
     }

@@ -10,6 +10,7 @@ use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
@@ -49,11 +50,9 @@ fn measure(job: &Job, target: Target<'_>) -> Outcome {
         operations += interval.read.operations() + interval.write.operations();
         bytes += interval.read.bytes + interval.write.bytes;
     };
-    let control = Control::default();
-    let outcome = run(job, target, &control, &mut sink).unwrap();
+    let outcome = run(job, target, &Control::new(&AtomicBool::new(false)), &mut sink).unwrap();
     assert_eq!(operations, outcome.read.operations() + outcome.write.operations());
     assert_eq!(bytes, outcome.read.bytes + outcome.write.bytes);
-    assert_eq!(control.operations.load(Relaxed), operations);
     assert!(end >= outcome.elapsed || operations == 0);
     outcome
 }
@@ -215,7 +214,8 @@ fn a_stuck_thread_holds_nothing_back() {
     let begun = Instant::now();
     let mut seen = Vec::new();
     let mut sink = |i: &Interval| seen.push((i.read.operations(), i.end, begun.elapsed()));
-    run(&job, Target::Null { service: Nanos(50_000), stall }, &Control::default(), &mut sink).unwrap();
+    run(&job, Target::Null { service: Nanos(50_000), stall }, &Control::new(&AtomicBool::new(false)), &mut sink)
+        .unwrap();
     let empty = seen.iter().filter(|(n, ..)| *n == 0).count();
     assert!((4..=10).contains(&empty), "{seen:?}");
     let late = |(_, end, at): &&(u64, Nanos, Duration)| *at > Duration::from(*end) + Duration::from_millis(150);
@@ -260,13 +260,15 @@ fn cancelling_ends_soon_whatever_the_threads_do() {
         (Pacing::Closed, 8, Nanos::from_millis(60_000)),
         (Pacing::Closed, 8, Nanos(1000)),
     ];
-    for (pacing, depth, service) in cases {
-        let control = Control::default();
-        let job = Job { pacing, depth, threads: 2, ..Job::default() };
+    let warmups = [Nanos(0), Nanos::from_millis(60_000)];
+    for ((pacing, depth, service), warmup) in cases.iter().flat_map(|case| warmups.map(|warmup| (*case, warmup))) {
+        let cancel = AtomicBool::new(false);
+        let control = Control::new(&cancel);
+        let job = Job { pacing, depth, warmup, threads: 2, ..Job::default() };
         let (outcome, took) = std::thread::scope(|scope| {
             let runner = scope.spawn(|| run(&job, null(service), &control, &mut |_: &Interval| {}));
             std::thread::sleep(Duration::from_millis(60));
-            control.cancel.store(true, Relaxed);
+            cancel.store(true, Relaxed);
             let begun = Instant::now();
             (runner.join().unwrap().unwrap(), begun.elapsed())
         });
@@ -300,7 +302,9 @@ fn memory_has_a_bandwidth_and_a_latency() {
 #[test]
 fn nonsense_is_refused_before_anything_runs() {
     let ram = Target::Memory { size: Bytes(MIB) };
-    let refused = |job: &Job, target| run(job, target, &Control::default(), &mut |_: &Interval| {}).unwrap_err();
+    let refused = |job: &Job, target| {
+        run(job, target, &Control::new(&AtomicBool::new(false)), &mut |_: &Interval| {}).unwrap_err()
+    };
     let random_write = Job { order: Order::Permuted, direction: Direction::Write, ..Job::default() };
     assert!(matches!(refused(&random_write, ram), EngineError::Geometry(_)));
     let wrong = Job { engine: Engine::IoUring, ..Job::default() };

@@ -10,7 +10,6 @@ use machine::{Machine, Root};
 use observe::{Cost, Observer, Sample};
 use record::{Spool, State, StepRecord};
 use std::path::Path;
-use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, sync_channel};
 
 /// How often the observer looks.
@@ -78,11 +77,8 @@ impl Running<'_, '_> {
         let observer = Observer::start(Path::new("/"), disks, OBSERVE_EVERY, move |sample| {
             let _ = sender.try_send(sample);
         });
-        let control = Control::default();
+        let control = Control::new(self.runner.interrupted);
         let outcome = engine::run(&step.job, opened.target(), &control, &mut |interval: &Interval| {
-            if self.runner.interrupted.load(Ordering::Relaxed) {
-                control.cancel.store(true, Ordering::Relaxed);
-            }
             self.spool.interval(self.index as u32, interval);
             self.keep(&samples);
             self.runner.progress.measuring(self.index, step, interval.end, interval);
@@ -113,13 +109,10 @@ impl Running<'_, '_> {
             ..Job::default()
         };
         let Ready { opened, .. } = targets.open_to_fill(step.target, &job)?;
-        let control = Control::default();
+        let control = Control::new(self.runner.interrupted);
         let mut done = 0;
         let outcome = engine::run(&job, opened.target(), &control, &mut |interval: &Interval| {
             done += interval.write.bytes;
-            if self.runner.interrupted.load(Ordering::Relaxed) {
-                control.cancel.store(true, Ordering::Relaxed);
-            }
             self.runner.progress.filling(self.index, step, Bytes(done), size);
         })?;
         match outcome.ended {

@@ -14,6 +14,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::AtomicBool;
 
 /// Failures of a bench are printed, not handled.
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -130,7 +131,7 @@ impl Case {
         let file = file.open(self.direct)?;
         let alignment = Bytes(if self.direct { 4096 } else { 1 });
         let target = Target::File { fd: file.as_fd(), len, alignment, direct: self.direct };
-        let outcome = run(&self.job(seconds), target, &Control::default(), &mut |_: &Interval| {})?;
+        let outcome = run(&self.job(seconds), target, &Control::new(&AtomicBool::new(false)), &mut |_: &Interval| {})?;
         let operations = (outcome.read.operations() + outcome.write.operations()) as f64;
         Ok(Round {
             read: figures(&outcome.read.latency, outcome.elapsed),
