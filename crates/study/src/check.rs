@@ -1,6 +1,6 @@
 //! What a `check` means: the figures of each tier, what holds them back, what they resemble and are good for.
 
-use crate::figures::TierSteps;
+use crate::figures::{TierSteps, best_sequential};
 use crate::findings::{self, Findings, Scene, Subject};
 use crate::fitness::fitness;
 use crate::headline;
@@ -53,12 +53,6 @@ fn tier_study(subject: &Subject<'_, '_>, found: &Findings) -> TierStudy {
         findings: found.of(steps.name),
         good_for: fitness(steps, trusted),
     }
-}
-
-/// The better of the two sequential rates, 10^6 B/s.
-pub(crate) fn best_sequential(figures: &TierFigures) -> Option<f64> {
-    let rates = [figures.seq_read_mbps.get(), figures.seq_write_mbps.get()];
-    rates.into_iter().flatten().copied().reduce(f64::max)
 }
 
 fn ceiling_share(figures: &TierFigures, ceiling: Option<&Ceiling>) -> Known<f64> {

@@ -3,7 +3,7 @@
 use crate::model::{RunView, StepView, TierFigures};
 use crate::summary::{latency, summarise};
 use basics::plan::LeftOut;
-use basics::{Known, Why};
+use basics::{Known, Nanos, Why};
 use machine::Tier;
 
 /// The steps of one tier by name; a later one of the same name (a repeat) wins when it was measured.
@@ -124,6 +124,28 @@ pub(crate) fn figures(steps: &TierSteps<'_, '_>) -> TierFigures {
     }
 }
 
+/// Fewest operations whose 99th percentile is judged: with fewer it is their largest one, and no percentile.
+const FOR_P99: u64 = 100;
+
+/// The p99 of a write with its fsync, if enough of them ran to judge by it.
+pub(crate) fn fsync_p99(steps: &TierSteps<'_, '_>, figures: &TierFigures) -> Known<Nanos> {
+    let fsync = match &figures.fsync {
+        Known::Is(fsync) => fsync,
+        Known::Unknown(why) => return Known::Unknown(why.clone()),
+    };
+    let operations = steps.measured("fsync").map_or(0, |step| step.write.operations());
+    if operations < FOR_P99 {
+        return Known::not_measured(format!("{operations} operations are too few for it, {FOR_P99} are needed"));
+    }
+    Known::or_not_reported(fsync.percentile(99.0))
+}
+
+/// The better of the two sequential rates, 10^6 B/s.
+pub(crate) fn best_sequential(figures: &TierFigures) -> Option<f64> {
+    let rates = [figures.seq_read_mbps.get(), figures.seq_write_mbps.get()];
+    rates.into_iter().flatten().copied().reduce(f64::max)
+}
+
 impl TierFigures {
     /// Puts a reason in the place of every figure that reads decided; writes that an fsync ended stay.
     pub(crate) fn forget_reads(&mut self, why: &Why) {
@@ -147,7 +169,6 @@ mod tests {
     use super::*;
     use crate::explain;
     use crate::testing::{Run, Step, mount, tier};
-    use basics::Nanos;
     use machine::TierKind;
 
     fn of(run: &Run) -> TierFigures {

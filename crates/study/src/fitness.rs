@@ -1,10 +1,10 @@
 //! What a tier is good for. Each use has a few criteria; a criterion is a figure, two thresholds and the source they
 //! come from, and the worst criterion decides. A verdict that needs a figure which was not measured is `unknown`.
 
-use crate::figures::TierSteps;
+use crate::figures::{TierSteps, fsync_p99};
 use crate::model::{Fitness, TierFigures};
 use basics::units::significant;
-use basics::{Bytes, Known, Nanos};
+use basics::{Bytes, Known};
 use machine::{Tier, TierKind};
 
 /// A figure held against what a use needs.
@@ -148,13 +148,13 @@ impl Figures {
         let block = steps.measured("swap-sim").map_or(0, |step| step.job.block.largest().0) as f64;
         Figures {
             swap_in_mbps: figures.swap_sim_read.clone().map(|side| side.iops * block / 1e6),
-            swap_write_mean_us: figures.swap_sim_write.clone().map(|side| mean_us(side.lat.mean)),
+            swap_write_mean_us: match &figures.swap_sim_write {
+                Known::Is(side) => side.lat.mean.clone().map(|mean| mean.us()),
+                Known::Unknown(why) => Known::Unknown(why.clone()),
+            },
             small_read_us: figures.rand_read_4k_qd1_us.clone(),
             small_read_qd32: figures.rand_read_4k_qd32_iops.clone(),
-            fsync_p99_ms: figures
-                .fsync
-                .clone()
-                .map(|fsync| fsync.percentile(99.0).map_or(f64::INFINITY, |p99| p99.us() / 1e3)),
+            fsync_p99_ms: fsync_p99(steps, figures).map(|p99| p99.us() / 1e3),
             seq_read: figures.seq_read_mbps.clone(),
             seq_write: figures.seq_write_mbps.clone(),
         }
@@ -265,10 +265,6 @@ impl Figures {
     }
 }
 
-fn mean_us(mean: Known<Nanos>) -> f64 {
-    mean.get().map_or(f64::INFINITY, |mean| mean.us())
-}
-
 #[cfg(test)]
 mod tests {
     use crate::explain;
@@ -311,6 +307,16 @@ mod tests {
         ];
         let all = verdicts(tier("mmcblk0", TierKind::Sd), steps);
         assert_eq!(words(&all), ["no", "no", "slow", "slow", "yes"], "{all:?}");
+    }
+
+    #[test]
+    fn too_few_fsyncs_decide_nothing() {
+        let few = |n| vec![Step::fsyncs("sda", Nanos(70_000_000)).replaced(&[1; 150][..n], Nanos(70_000_000))];
+        let all = verdicts(tier("sda", TierKind::Usb), few(99));
+        assert_eq!(words(&all)[1], "unknown", "{all:?}");
+        assert_eq!(all[1].2, "write + fsync p99: 99 operations are too few for it, 100 are needed");
+        assert_eq!(words(&all)[2], "unknown", "{all:?}");
+        assert_eq!(words(&verdicts(tier("sda", TierKind::Usb), few(100)))[1], "no");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The one sentence of a check: what swap should be on, what a fault costs there, and what holds that disk back.
 
-use crate::check::best_sequential;
+use crate::figures::best_sequential;
 use crate::findings::Scene;
 use crate::findings::swap::{fastest, fault};
 use basics::units::significant;

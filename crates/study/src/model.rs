@@ -92,9 +92,9 @@ pub struct StepSummary {
     pub name: String,
     /// Tier.
     pub tier: Option<String>,
-    /// Absent when it read nothing.
+    /// Absent when it read nothing, or its time is not known.
     pub read: Option<SideSummary>,
-    /// Absent when it wrote nothing.
+    /// Absent when it wrote nothing, or its time is not known.
     pub write: Option<SideSummary>,
     /// User and system CPU time for an operation, µs.
     pub cpu_us_per_op: Option<(f64, f64)>,

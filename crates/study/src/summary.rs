@@ -30,17 +30,16 @@ pub fn summarise(step: &StepView<'_>) -> StepSummary {
 
 fn side(step: &StepView<'_>, side: &Side, way: Way) -> Option<SideSummary> {
     let ops = side.operations();
-    if ops == 0 {
+    let seconds = step.elapsed.secs();
+    // Without operations or time there is no rate, and none is not a rate of zero.
+    if ops == 0 || seconds <= 0.0 {
         return None;
     }
-    let seconds = step.elapsed.secs();
-    let iops = if seconds > 0.0 { ops as f64 / seconds } else { 0.0 };
+    let iops = ops as f64 / seconds;
     let pieces = series::pieces(step, way);
     let short = || Known::not_measured("too short");
-    let ci95_percent = match batch_means(&series::rates(&pieces)) {
-        Some(interval) if iops > 0.0 => Known::Is(100.0 * interval.half_width / iops),
-        _ => short(),
-    };
+    let ci95_percent = batch_means(&series::rates(&pieces))
+        .map_or_else(short, |interval| Known::Is(100.0 * interval.half_width / iops));
     Some(SideSummary {
         iops,
         mbps: basics::Bytes(side.bytes).mbps(step.elapsed),
@@ -119,6 +118,13 @@ mod tests {
         assert_eq!(variation(&step), Known::Is(0.0));
         step.intervals.drain(5..10);
         assert!(*variation(&step).get().unwrap() > 0.4);
+    }
+
+    #[test]
+    fn without_time_there_is_no_rate() {
+        let mut step = Step::page_read("sda", Nanos(1_000_000));
+        step.elapsed = Nanos(0);
+        assert_eq!(summarise(&step.view()).read, None);
     }
 
     #[test]

@@ -161,10 +161,11 @@ impl Step {
         let count = (WIDTH.0 * u64::from(depth) / latency.0).max(1);
         Step::new(&format!("rand-read-4k-qd{depth}"), tier, job).reads(&[count; 20], latency)
     }
-    /// 2 s of 4 KiB writes with an fsync each.
+    /// 4 KiB writes with an fsync each: 2 s of them, or as long as it takes until a p99 can be judged.
     pub fn fsyncs(tier: &str, latency: Nanos) -> Self {
         let job = Job { direction: Direction::Write, sync: Sync::Fsync { every: 1 }, ..Job::default() };
-        Step::new("fsync", tier, job).writes(&[(WIDTH.0 / latency.0).max(1); 20], latency)
+        let each = (WIDTH.0 / latency.0).max(1);
+        Step::new("fsync", tier, job).writes(&vec![each; 20.max(120 / each as usize)], latency)
     }
     /// The same step with other operations in each 100 ms.
     pub fn replaced(self, counts: &[u64], latency: Nanos) -> Self {

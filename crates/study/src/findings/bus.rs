@@ -1,7 +1,7 @@
 //! Who sets the limit of a tier: the lowest hop on the way to it, or the device itself.
 
 use super::{Draft, Jointly, Scene, Subject, at, finding, list, mbps};
-use crate::check::best_sequential;
+use crate::figures::best_sequential;
 use crate::model::Finding;
 use machine::Ceiling;
 

@@ -1,6 +1,7 @@
 //! What a write costs that must be durable, and whether anything reached the disk when it was said to be.
 
 use super::{Draft, Jointly, Scene, Subject, at, finding, list};
+use crate::figures::fsync_p99;
 use crate::layer::{disk_of, ends};
 use basics::{Known, Nanos};
 
@@ -18,8 +19,8 @@ pub(super) fn find(scene: &Scene<'_, '_>) -> Vec<Draft> {
 }
 
 fn slow(subject: &Subject<'_, '_>) -> Option<Draft> {
-    let fsync = subject.figures.fsync.get()?;
-    let (p50, p99) = (fsync.percentile(50.0)?, fsync.percentile(99.0)?);
+    let p50 = subject.figures.fsync.get()?.percentile(50.0)?;
+    let p99 = fsync_p99(&subject.steps, &subject.figures).into_option()?;
     if p99 < SLOW {
         return None;
     }
@@ -106,6 +107,9 @@ mod tests {
         let run = Run::default().steps([Step::fsyncs("mmcblk0", Nanos(33_000_000))]);
         let slow = found(&run, "slow-fsync");
         assert!(slow[0].text.starts_with("A write that must be durable costs 33.0 ms on mmcblk0"), "{}", slow[0].text);
+        let few =
+            Run::default().steps([Step::fsyncs("mmcblk0", Nanos(33_000_000)).replaced(&[3; 33], Nanos(33_000_000))]);
+        assert!(remarked(&few, "slow-fsync").is_empty(), "99 fsyncs have no p99");
         let fast = Run::default().steps([Step::fsyncs("sda", Nanos(300_000))]);
         assert!(remarked(&fast, "slow-fsync").is_empty());
     }

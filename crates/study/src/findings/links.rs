@@ -3,7 +3,7 @@
 
 use super::bus::is_bus_limited;
 use super::{Draft, Scene, Subject, at, finding, mbps};
-use crate::check::best_sequential;
+use crate::figures::best_sequential;
 use crate::model::Finding;
 use basics::units::significant;
 use machine::{Tier, Warning};
