@@ -29,7 +29,7 @@ impl Layout {
         let varied = matches!(job.entropy, Entropy::Incompressible | Entropy::Compressible);
         let parts = match job.direction.writes() {
             false => 0,
-            true if varied => (pool / (block * slots as usize)).max(1),
+            true if varied => (pool / block.saturating_mul(slots as usize)).max(1),
             true => 1,
         };
         Layout { block, reads: usize::from(job.direction.reads()), parts }

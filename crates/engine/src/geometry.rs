@@ -1,7 +1,9 @@
 //! What a job means on a given target: which bytes each thread may use, how many operations and bytes are its share. All
 //! that cannot be is refused here, before anything is touched.
 
-use crate::{EngineError, Target};
+use crate::buffers::Layout;
+use crate::{EngineError, Target, memory};
+use basics::job::Engine;
 use basics::units::GIB;
 use basics::{Bytes, Job};
 
@@ -71,6 +73,15 @@ pub(crate) fn shares(job: &Job, target: &Target<'_>) -> Result<Vec<Share>, Engin
             job.block.largest()
         )));
     }
+    if matches!(target, Target::Memory { .. }) && memory::is_chase(job.order) && each < memory::LINE as u64 {
+        return Err(geometry(format!(
+            "{threads} thread(s) on {} of memory have {} each, less than one cache line of {}; choose a larger size or fewer \
+             threads",
+            Bytes(size),
+            Bytes(part_of_each),
+            Bytes(memory::LINE as u64)
+        )));
+    }
     let units = job.stop.bytes.map(|bytes| bytes.0.div_ceil(unit));
     Ok((0..threads)
         .map(|i| Share {
@@ -83,10 +94,39 @@ pub(crate) fn shares(job: &Job, target: &Target<'_>) -> Result<Vec<Share>, Engin
         .collect())
 }
 
+/// Refuses a job whose memory this machine does not have: `available` bytes, if that is known.
+pub(crate) fn fits(job: &Job, target: &Target<'_>, available: Option<u64>) -> Result<(), EngineError> {
+    let Some(available) = available else { return Ok(()) };
+    let need = match target {
+        Target::Null { .. } => 0,
+        Target::Memory { size } => size.0,
+        Target::File { .. } => {
+            // Before the choice of an engine, since its probe makes a thread's buffers already.
+            let slots = if matches!(job.engine, Engine::Psync | Engine::Mmap) { 1 } else { job.depth };
+            let stride = Layout::new(job, slots).stride() as u64;
+            stride.saturating_mul(u64::from(slots)).saturating_mul(u64::from(job.threads))
+        }
+    };
+    if need <= available {
+        return Ok(());
+    }
+    let (need, available) = (Bytes(need), Bytes(available));
+    Err(geometry(match target {
+        Target::File { .. } => format!(
+            "the buffers for depth {} on {} thread(s) with blocks of {} take {need}, and {available} of memory are \
+             available; choose a smaller depth or bs, or fewer threads",
+            job.depth,
+            job.threads,
+            job.block.largest()
+        ),
+        _ => format!("{need} of memory are to be measured and {available} are available; choose a smaller size"),
+    }))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use basics::job::{Block, Stop};
+    use basics::job::{Block, Order, Stop};
     use basics::units::MIB;
 
     fn memory(size: u64) -> Target<'static> {
@@ -101,6 +141,32 @@ mod tests {
         assert_eq!(shares.iter().map(|s| s.operations).sum::<u64>(), 10);
         assert_eq!(shares.iter().map(|s| s.bytes).sum::<u64>(), 10 * 4096, "rounded up to a block");
         assert_eq!(shares[1].base, shares[0].len);
+    }
+
+    /// A line for each thread is enough for a chase, less is not.
+    #[test]
+    fn a_chase_needs_a_line_for_each_thread() {
+        let job = |threads| Job { block: Block::Fixed(Bytes(8)), order: Order::Permuted, threads, ..Job::default() };
+        for (size, threads) in [(8, 1), (64, 8), (64 * 8 - 8, 8)] {
+            let message = shares(&job(threads), &memory(size)).unwrap_err().to_string();
+            assert!(message.contains("cache line of 64 B"), "{message}");
+        }
+        assert_eq!(shares(&job(8), &memory(64 * 8)).unwrap().len(), 8);
+    }
+
+    #[test]
+    fn memory_is_held_against_what_is_there() {
+        let file = tempfile::tempfile().unwrap();
+        let fd = std::os::fd::AsFd::as_fd(&file);
+        let target = Target::File { fd, len: Bytes(GIB), alignment: Bytes(1), direct: false };
+        let job = Job { depth: 4096, threads: 256, block: Block::Fixed(Bytes(GIB)), ..Job::default() };
+        let message = fits(&job, &target, Some(64 * GIB)).unwrap_err().to_string();
+        assert!(message.contains("take 1,024 TiB"), "{message}");
+        assert!(message.contains("smaller depth"), "{message}");
+        assert!(fits(&Job { engine: Engine::Psync, threads: 1, ..job.clone() }, &target, Some(GIB)).is_ok());
+        assert!(fits(&job, &target, None).is_ok());
+        assert!(fits(&job, &memory(GIB + 1), Some(GIB)).unwrap_err().to_string().contains("smaller size"));
+        assert!(fits(&job, &memory(GIB), Some(GIB)).is_ok());
     }
 
     #[test]

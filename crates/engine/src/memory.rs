@@ -12,7 +12,7 @@ use std::hint::black_box;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Bytes that move between memory and cache at a time on all machines this runs on.
-const LINE: usize = 64;
+pub(crate) const LINE: usize = 64;
 /// Dependent loads that are timed together: some 20 µs of DRAM, against which the clock's cost vanishes.
 const LOADS: u64 = 256;
 /// Latencies of single loads are counted in this fraction of a tick; a Raspberry Pi's counter ticks every 18 ns only.

@@ -4,7 +4,7 @@
 use crate::blocking::{Mmap, Psync, drive as drive_blocking};
 use crate::collect::Collector;
 use crate::gate::{Gate, Leaving};
-use crate::geometry::{Share, shares};
+use crate::geometry::{Share, fits, shares};
 use crate::meter::{Meter, Shape};
 use crate::null::Null;
 use crate::pace::{Schedule, wait_until};
@@ -155,7 +155,10 @@ fn choose(job: &Job, target: &Target<'_>) -> Result<EngineUse, EngineError> {
             ));
         }
         if !job.block.smallest().0.is_multiple_of(size_of::<memory::Word>() as u64) {
-            return Err(EngineError::Geometry("memory moves in multiples of 8 B; choose another bs".to_owned()));
+            let smallest = job.block.smallest();
+            return Err(EngineError::Geometry(format!(
+                "memory moves in words of 8 B, not {smallest}; choose a bs that is a multiple of 8 B, such as 64 B or 1 MiB"
+            )));
         }
         if job.pacing != Pacing::Closed {
             return Err(EngineError::Geometry("memory is measured in closed loop; leave the rate out".to_owned()));
@@ -202,6 +205,7 @@ pub(crate) fn run(
 ) -> Result<Outcome, EngineError> {
     job.check()?;
     let shares = shares(job, &target)?;
+    fits(job, &target, sys::memory::available())?;
     let mut engine = choose(job, &target)?;
     tracing::debug!(used = engine.used.name(), why = engine.why, "engine chosen");
     let open_loop = job.pacing != Pacing::Closed;

@@ -5,6 +5,14 @@ use rustix::mm::{MapFlags, ProtFlags, mlock, mmap_anonymous, munmap};
 use std::io;
 use std::ptr::NonNull;
 
+/// Bytes that new programs can have without swapping: `MemAvailable` of `/proc/meminfo` (Linux 3.14 and later); nothing
+/// where the kernel does not tell.
+pub fn available() -> Option<u64> {
+    let meminfo = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
 /// A page-aligned block of anonymous memory, all zeros at first, given back on drop.
 #[derive(Debug)]
 pub struct Buffer {
@@ -70,6 +78,11 @@ impl Drop for Buffer {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn some_memory_is_available() {
+        assert!(available().unwrap() > 1 << 20);
+    }
 
     #[test]
     fn a_buffer_is_aligned_zeroed_and_writable() {

@@ -278,7 +278,9 @@ impl<'fd> Ring<'fd> {
             // SAFETY: inside the mapping by `counter`.
             Ok(unsafe { rings.counter(offset)?.as_ref() }.load(Ordering::Acquire))
         };
-        let arena = Buffer::new(stride.max(1) * slots.max(1) as usize)?;
+        // Beyond the addresses of a 32-bit machine there is no such memory either.
+        let size = stride.max(1).checked_mul(slots.max(1) as usize).ok_or(io::ErrorKind::OutOfMemory)?;
+        let arena = Buffer::new(size)?;
         let mut out = Ring {
             registered: None,
             timeouts: params.features.contains(IoringFeatureFlags::EXT_ARG) && !refuse.contains(&Feature::Timeout),
