@@ -1,6 +1,7 @@
 //! Which engine is right for a job on a target, and why. Where it may, it tries: a few dozen reads at random places each
-//! way, never a write. Where it may not (a descriptor that cannot be read, the page cache, which reading would fill) it
-//! goes by the kind of the job.
+//! way, never a write. Where it may not (a descriptor that cannot be read, the page cache, which reading would fill) or
+//! where reading says nothing (a job that only writes, whose file may hold extents that are read without I/O) it goes by
+//! the kind of the job.
 
 use crate::Target;
 use crate::blocking::{Psync, drive as drive_blocking};
@@ -61,8 +62,12 @@ pub fn probe(job: &Job, target: &Target<'_>) -> Choice {
         return choice(Engine::Psync, "writes to the page cache are copies, which a ring only hands to helper threads");
     }
     let readable = sys::file::access(fd).is_ok_and(|(read, _)| read);
-    if !direct || !readable {
-        let cause = if readable { "the page cache is not probed" } else { "the descriptor cannot be read" };
+    if !direct || !readable || !job.direction.reads() {
+        let cause = match (job.direction.reads(), readable) {
+            (false, _) => "writes are not probed",
+            (true, false) => "the descriptor cannot be read",
+            (true, true) => "the page cache is not probed",
+        };
         return choice(Engine::IoUring, format!("depth {} needs a queue ({cause})", job.depth));
     }
     let (mut ring, mut call) = (None::<f64>, None::<f64>);

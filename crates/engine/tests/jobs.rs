@@ -307,6 +307,8 @@ fn nonsense_is_refused_before_anything_runs() {
     };
     let random_write = Job { order: Order::Permuted, direction: Direction::Write, ..Job::default() };
     assert!(matches!(refused(&random_write, ram), EngineError::Geometry(_)));
+    let odd = Job { block: Block::Fixed(Bytes(100)), ..Job::default() };
+    assert!(refused(&odd, ram).to_string().contains("multiple of 8 B"));
     let wrong = Job { engine: Engine::IoUring, ..Job::default() };
     assert_eq!(
         refused(&wrong, ram).to_string(),
@@ -341,6 +343,12 @@ fn a_probe_reads_and_never_writes() {
     let target = Target::File { fd: file.as_fd(), len: Bytes(MIB), alignment: Bytes(512), direct: true };
     let job = Job { depth: 8, direction: Direction::Write, order: Order::Permuted, ..Job::default() };
     let choice = engine::probe(&job, &target);
+    assert_eq!(
+        (choice.engine, choice.why.as_str()),
+        (Engine::IoUring, "depth 8 needs a queue (writes are not probed)")
+    );
+    let mixed = Job { direction: Direction::Mixed { read_percent: 50 }, ..job };
+    let choice = engine::probe(&mixed, &target);
     assert!(choice.why.starts_with("probed: "), "{choice:?}");
     let mut data = vec![0; MIB as usize];
     file.read_exact_at(&mut data, 0).unwrap();
