@@ -164,21 +164,25 @@ pub fn run(job: &Job, target: Target<'_>, control: &Control<'_>, sink: &mut dyn 
     run::run(job, target, control, sink, &[])
 }
 
-/// The harness's own cost in nanoseconds an operation: a job of [`CALIBRATION`] on a null target, everything but the
-/// operation itself.
+/// The harness's own cost in nanoseconds an operation, everything but the operation itself: both loops, the one of plain
+/// calls and the one of the queue at depth 32, run for half of [`CALIBRATION`] on a null target, and the dearer counts.
 ///
 /// # Errors
 /// When no thread or memory can be had.
 pub fn calibrate() -> Result<f64, EngineError> {
-    let job = Job {
-        order: basics::job::Order::Permuted,
-        size: Some(Bytes(basics::units::GIB)),
-        stop: basics::job::Stop { time: Some(CALIBRATION), ..Default::default() },
-        ..Job::default()
+    let loop_cost = |depth| {
+        let job = Job {
+            order: basics::job::Order::Permuted,
+            depth,
+            size: Some(Bytes(basics::units::GIB)),
+            stop: basics::job::Stop { time: Some(Nanos(CALIBRATION.0 / 2)), ..Default::default() },
+            ..Job::default()
+        };
+        let target = Target::Null { service: Nanos(0), stall: None };
+        let outcome = run(&job, target, &Control::new(&AtomicBool::new(false)), &mut |_: &Interval| {})?;
+        Ok::<_, EngineError>(outcome.elapsed.0 as f64 / outcome.read.operations().max(1) as f64)
     };
-    let target = Target::Null { service: Nanos(0), stall: None };
-    let outcome = run(&job, target, &Control::new(&AtomicBool::new(false)), &mut |_: &Interval| {})?;
-    Ok(outcome.elapsed.0 as f64 / outcome.read.operations().max(1) as f64)
+    Ok(loop_cost(1)?.max(loop_cost(32)?))
 }
 
 /// How long [`calibrate`] takes.
