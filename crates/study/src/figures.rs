@@ -1,5 +1,6 @@
 //! The figures that a `check` is about, tier by tier, out of its steps. What is missing says why in a word.
 
+use crate::layer::members;
 use crate::model::{RunView, StepView, TierFigures};
 use crate::summary::{latency, summarise};
 use basics::plan::LeftOut;
@@ -12,6 +13,7 @@ pub(crate) struct TierSteps<'r, 'a> {
     pub name: &'r str,
     /// What the machine knows of it.
     pub tier: Option<&'a Tier>,
+    tiers: &'a [Tier],
     steps: Vec<&'r StepView<'a>>,
     left_out: Vec<&'a LeftOut>,
 }
@@ -22,6 +24,7 @@ impl<'r, 'a> TierSteps<'r, 'a> {
         TierSteps {
             name,
             tier: run.machine.tiers.iter().find(|tier| tier.name == name),
+            tiers: &run.machine.tiers,
             steps: run.steps.iter().filter(|step| step.tier == Some(name)).collect(),
             left_out: run.left_out.iter().filter(|left| left.tier == name).collect(),
         }
@@ -34,6 +37,10 @@ impl<'r, 'a> TierSteps<'r, 'a> {
     pub fn measured(&self, name: &str) -> Option<&'r StepView<'a>> {
         let done = |step: &StepView<'_>| step.read.operations() + step.write.operations() > 0;
         self.steps.iter().rev().copied().find(|step| step.name == name && done(step))
+    }
+    /// The tiers that a step's bytes went to: this one, or all that carry the file system on which it ran.
+    pub fn members(&self, step: &StepView<'_>) -> Vec<&'a Tier> {
+        self.tier.map_or_else(Vec::new, |tier| members(step, tier, self.tiers))
     }
     /// Where the tier was measured, or its node.
     pub fn place(&self) -> String {

@@ -3,9 +3,10 @@
 
 use crate::model::StepView;
 
-use basics::Known;
 use basics::job::{Engine, Entropy};
+use basics::{Known, Side};
 use machine::Tier;
+use std::path::Path;
 
 /// Below this share of the job's bytes at the disk, most of them came from (or stayed in) somewhere else.
 const MOSTLY: f64 = 0.5;
@@ -26,12 +27,12 @@ pub enum Layer {
     Unknown,
 }
 
-/// The layer that a step measured on `tier`.
-pub fn measured(step: &StepView<'_>, tier: Option<&Tier>) -> Layer {
+/// The layer that a step measured whose bytes went to `members`, see [`members`].
+pub fn measured(step: &StepView<'_>, members: &[&Tier]) -> Layer {
     if let Some(evidence) = direct_refused(step) {
         return Layer::PageCache(evidence);
     }
-    let Known::Is(share) = share_at_disk(step, tier) else { return Layer::Unknown };
+    let Known::Is(share) = share_at_disk(step, members) else { return Layer::Unknown };
     if share >= MOSTLY {
         Layer::Disk
     } else if step.job.entropy != Entropy::Incompressible {
@@ -72,22 +73,42 @@ fn says_no(note: &str) -> bool {
     ["refuse", "not support", "without", "page cache", "buffered", "dropped"].iter().any(|word| note.contains(word))
 }
 
-/// The disk's bytes a second over the job's: 1 when all that the job moved was moved by the disk.
+/// The tiers that carry the file system on which a step of `tier` ran: of btrfs or bcachefs on several devices all of
+/// them, else the tier alone.
+pub fn members<'a>(step: &StepView<'_>, tier: &'a Tier, tiers: &'a [Tier]) -> Vec<&'a Tier> {
+    let target = Path::new(step.target);
+    // A device is itself, whatever is mounted at the root above its node.
+    let mount = tier.mounts.iter().filter(|mount| target.starts_with(&mount.at) && !target.starts_with("/dev"));
+    let Some(mount) = mount.max_by_key(|mount| mount.at.components().count()) else { return vec![tier] };
+    let carries = |other: &&Tier| other.mounts.iter().any(|also| also.at == mount.at && also.fs == mount.fs);
+    let carriers: Vec<&Tier> = tiers.iter().filter(carries).collect();
+    // A disk below another carrier passes on the same bytes: they count once.
+    let apart = |one: &&&Tier| !carriers.iter().any(|other| other.below.contains(&one.name));
+    let apart: Vec<&Tier> = carriers.iter().filter(apart).copied().collect();
+    if apart.len() < 2 { vec![tier] } else { apart }
+}
+
+/// The bytes a second of all the members' disks over the job's: 1 when all that the job moved was moved by the disks.
 ///
-/// Unknown when the samples do not show the tier's disk or cover too little of the step.
-pub fn share_at_disk(step: &StepView<'_>, tier: Option<&Tier>) -> Known<f64> {
+/// Unknown when the samples do not show each member's disk or cover too little of the step.
+pub fn share_at_disk(step: &StepView<'_>, members: &[&Tier]) -> Known<f64> {
     let unknown = || Known::not_measured("no disk counters");
-    let Some((first, last)) = ends(step) else { return unknown() };
+    let Some((first, last)) = ends(step).filter(|_| !members.is_empty()) else { return unknown() };
     let window = (last.at - first.at).secs();
     let elapsed = step.elapsed.secs();
-    let Some(disk) = disk_of(step, tier) else { return unknown() };
-    let (Some(before), Some(after)) = (first.disks.get(disk), last.disks.get(disk)) else { return unknown() };
-    let moved = |side: &basics::Side, before: u64, after: u64| {
-        (side.bytes > 0).then(|| (after.saturating_sub(before)) as f64 / window / (side.bytes as f64 / elapsed))
-    };
-    let read = moved(step.read, before.read_bytes, after.read_bytes);
-    let write = moved(step.write, before.write_bytes, after.write_bytes);
-    match (window >= COVERED * elapsed && window > 0.0 && elapsed > 0.0, read.or(write)) {
+    let (mut read, mut written) = (0, 0);
+    for member in members {
+        let Some(disk) = disk_of(step, member) else { return unknown() };
+        let (Some(before), Some(after)) = (first.disks.get(disk), last.disks.get(disk)) else { return unknown() };
+        read += after.read_bytes.saturating_sub(before.read_bytes);
+        written += after.write_bytes.saturating_sub(before.write_bytes);
+    }
+    let share =
+        |side: &Side, moved: u64| (side.bytes > 0).then(|| moved as f64 / window / (side.bytes as f64 / elapsed));
+    match (
+        window >= COVERED * elapsed && window > 0.0 && elapsed > 0.0,
+        share(step.read, read).or(share(step.write, written)),
+    ) {
         (true, Some(share)) => Known::Is(share),
         _ => unknown(),
     }
@@ -101,9 +122,9 @@ pub(crate) fn ends<'a>(step: &StepView<'a>) -> Option<(&'a observe::Sample, &'a 
     }
 }
 
-/// The disk among the sampled ones that the tier's bytes must pass.
-pub(crate) fn disk_of<'a>(step: &StepView<'a>, tier: Option<&'a Tier>) -> Option<&'a str> {
-    let tier = tier?;
+/// The disk among the sampled ones that the tier's bytes must pass: its own counters, or those of the only one below.
+pub(crate) fn disk_of<'a>(step: &StepView<'_>, tier: &'a Tier) -> Option<&'a str> {
     let sampled = &step.samples.first()?.disks;
-    std::iter::once(&tier.name).chain(&tier.below).map(String::as_str).find(|name| sampled.contains_key(*name))
+    let below = tier.below.iter().filter(|_| tier.below.len() == 1);
+    std::iter::once(&tier.name).chain(below).map(String::as_str).find(|name| sampled.contains_key(*name))
 }

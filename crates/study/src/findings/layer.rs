@@ -39,9 +39,11 @@ pub(super) fn cached(steps: &TierSteps<'_, '_>) -> Vec<(String, f64)> {
     reads
         .filter_map(|step| {
             let rate = basics::Bytes(step.read.bytes).mbps(step.elapsed);
-            let proof = match (measured(step, steps.tier), ceiling) {
+            let members = steps.members(step);
+            let proof = match (measured(step, &members), ceiling) {
                 (Layer::PageCache(proof), _) => proof,
-                (_, Some(ceiling)) if beyond_the_bus(rate, ceiling) => {
+                // Several disks together may well be faster than the bus of one.
+                (_, Some(ceiling)) if members.len() == 1 && beyond_the_bus(rate, ceiling) => {
                     let most = mbps(ceiling.encoded_mbps);
                     at(step, format_args!("{}, {} carries {most} at most", mbps(rate), ceiling.hop))
                 }
@@ -93,7 +95,7 @@ fn compression(subject: &Subject<'_, '_>) -> Option<Draft> {
         return Some(finding("compression", 40, Some(name), text, evidence).into());
     }
     if let Some(step) = zeros
-        && let Layer::Compressed(times) = measured(step, subject.steps.tier)
+        && let Layer::Compressed(times) = measured(step, &subject.steps.members(step))
     {
         let text = format!(
             "On {name} {who} compresses: {} of zeros became {} at the disk.",
@@ -143,6 +145,27 @@ mod tests {
         let cache = found(&disk(0.1), "page-cache");
         assert_eq!(cache[0].evidence, ["step 0 seq-read: 10 % of the bytes came from the disk"]);
         assert!(found(&disk(0.97), "page-cache").is_empty());
+    }
+
+    /// Half of the bytes lie on each of two disks that carry one btrfs: together they are all. Where only one of them was
+    /// observed nothing follows from its part.
+    #[test]
+    fn a_file_system_on_two_disks_has_the_bytes_of_both() {
+        let member = |name| Tier { mounts: vec![mount("/mnt", "btrfs", None)], ..tier(name, TierKind::Usb) };
+        let run = |share| {
+            let step = Step::seq_read("sda", 100.0).at_disk("sda", share, 0).at_disk("sdb", share, 0);
+            Run::default().tiers([member("sda"), member("sdb")]).steps([step])
+        };
+        assert!(found(&run(0.4), "page-cache").is_empty());
+        let cache = found(&run(0.05), "page-cache");
+        assert_eq!(cache[0].evidence, ["step 0 seq-read: 10 % of the bytes came from the disk"]);
+        let mut half = run(0.4);
+        for sample in half.steps[0].sampled() {
+            sample.disks.remove("sdb");
+        }
+        assert!(found(&half, "page-cache").is_empty());
+        half.machine.tiers.pop();
+        assert_eq!(found(&half, "page-cache").len(), 1, "alone it lacks most of the bytes");
     }
 
     #[test]
