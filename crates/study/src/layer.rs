@@ -55,22 +55,8 @@ fn direct_refused(step: &StepView<'_>) -> Option<String> {
     if !step.job.direct || step.engine.is_some_and(|engine| matches!(engine.used, Engine::Memory | Engine::Mmap)) {
         return None;
     }
-    let dropped = step.engine.into_iter().flat_map(|engine| &engine.dropped).find(|(feature, _)| is_direct(feature));
-    if let Some((feature, why)) = dropped {
-        return Some(format!("step {} {}: {feature} dropped, {why}", step.index, step.name));
-    }
-    let note = step.notes.iter().find(|note| is_direct(note) && says_no(note))?;
-    Some(format!("step {} {}: {note}", step.index, step.name))
-}
-
-fn is_direct(text: &str) -> bool {
-    let text = text.to_lowercase();
-    text.contains("o_direct") || text == "direct"
-}
-
-fn says_no(note: &str) -> bool {
-    let note = note.to_lowercase();
-    ["refuse", "not support", "without", "page cache", "buffered", "dropped"].iter().any(|word| note.contains(word))
+    let (feature, why) = step.engine?.dropped.iter().find(|(feature, _)| feature == "O_DIRECT")?;
+    Some(format!("step {} {}: {feature} dropped, {why}", step.index, step.name))
 }
 
 /// The tiers that carry the file system on which a step of `tier` ran: of btrfs or bcachefs on several devices all of

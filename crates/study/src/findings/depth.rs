@@ -17,7 +17,9 @@ pub(super) fn find(scene: &Scene<'_, '_>) -> Vec<Draft> {
             }
             let name = step.tier.unwrap_or(step.target);
             let mut evidence = vec![at(step, format_args!("IOPS × mean latency = {}", significant(found)))];
-            let refused = step.engine.into_iter().flat_map(|engine| &engine.dropped).find(|(what, _)| is_depth(what));
+            // The engine names the depth that it could not keep.
+            let depth = format!("depth {}", step.job.depth);
+            let refused = step.engine.into_iter().flat_map(|engine| &engine.dropped).find(|(what, _)| *what == depth);
             let because = if let Some((_, why)) = refused {
                 evidence
                     .extend(step.engine.filter(|engine| !engine.why.is_empty()).map(|engine| at(step, &engine.why)));
@@ -34,10 +36,6 @@ pub(super) fn find(scene: &Scene<'_, '_>) -> Vec<Draft> {
             Some(finding("depth-not-reached", 20, step.tier, text, evidence).into())
         })
         .collect()
-}
-
-fn is_depth(feature: &str) -> bool {
-    feature.starts_with("depth")
 }
 
 #[cfg(test)]

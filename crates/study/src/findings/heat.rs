@@ -18,8 +18,8 @@ pub(super) fn find(scene: &Scene<'_, '_>) -> Vec<Draft> {
     during(scene).into_iter().collect()
 }
 
-fn advised(mut found: crate::Finding) -> Draft {
-    let advice = if found.text.contains("under-voltage") {
+fn advised(mut found: crate::Finding, bits: u32) -> Draft {
+    let advice = if bits & 1 != 0 {
         "use a stronger power supply and a short cable, or power the disks on their own"
     } else {
         "give the processor a heat sink or a fan, and measure again"
@@ -53,7 +53,7 @@ fn during(scene: &Scene<'_, '_>) -> Option<Draft> {
         words(bits),
         degrees(hottest)
     );
-    Some(advised(finding("throttled", 85, None, text, evidence)))
+    Some(advised(finding("throttled", 85, None, text, evidence), bits))
 }
 
 fn words(bits: u32) -> String {

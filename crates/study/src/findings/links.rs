@@ -38,8 +38,7 @@ pub(super) fn find(scene: &Scene<'_, '_>) -> Vec<Draft> {
 
 /// True for a warning that says that a link runs below what it could.
 fn slows_the_link(warning: &Warning) -> bool {
-    let id = warning.id.as_str();
-    id.ends_with("-limits") || id.ends_with("-slow-mode") || id.contains("-at-")
+    matches!(warning.id.as_str(), "pcie-switch-limits" | "pcie-link-limits" | "usb3-at-usb2" | "sd-slow-mode")
 }
 
 /// A warning as the machine gave it.
