@@ -127,7 +127,7 @@ mod tests {
         let ids: Vec<&str> = study.findings.iter().map(|finding| finding.id.as_str()).collect();
         assert_eq!(ids, ["swap-on-slow-tier", "pcie-switch-limits", "bus-limited", "device-limited"]);
         assert!(study.findings[1].text.ends_with("It holds nvme0n1 back: 430 of at most 430 MB/s are reached."));
-        assert!(study.headline.starts_with("nvme0n1 is the fastest disk here"), "{}", study.headline);
+        assert!(study.headline.starts_with("Best for swap: nvme0n1, "), "{}", study.headline);
         for finding in study.findings.iter().chain(study.tiers.iter().flat_map(|tier| &tier.findings)) {
             assert!(finding.text.ends_with('.') && !finding.evidence.is_empty(), "{finding:?}");
         }

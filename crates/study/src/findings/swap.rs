@@ -17,6 +17,8 @@ const SMALLEST: Bytes = Bytes(GIB);
 pub(crate) struct Fault {
     pub tier: String,
     pub mean: Nanos,
+    /// What was read at once.
+    pub page: Bytes,
     /// Half width of the 95 % interval over the mean.
     noise: f64,
     evidence: String,
@@ -36,6 +38,7 @@ pub(crate) fn fault(scene: &Scene<'_, '_>, subject: &Subject<'_, '_>) -> Option<
     Some(Fault {
         tier: subject.name().to_owned(),
         mean,
+        page: step.job.block.largest(),
         // At depth 1 the rate is the inverse of the latency, and so is as well known.
         noise: read.ci95_percent.get().map_or(0.5, |percent| percent / 100.0),
         evidence: at(step, format_args!("mean {mean}")),
