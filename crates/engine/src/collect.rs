@@ -2,14 +2,12 @@
 //! totals and watches the confidence interval that a stop rule asks for.
 
 use crate::Sink;
+use crate::confidence::Series;
 use crate::meter::{CHUNK, Histogram, Lane, Meter, Shape};
 use basics::job::{Figure, Until};
-use basics::{Interval, Latencies, Nanos, Side, stats};
+use basics::{Interval, Latencies, Nanos, Side};
 use std::sync::atomic::Ordering::Relaxed;
 use sys::clock::Rate;
-
-/// Values of the series that the confidence interval keeps; beyond it, neighbours are joined, so that memory is bounded.
-const SERIES: usize = 4096;
 
 /// What was seen of one kind of histogram, all threads together, modulo 2^32.
 struct Seen(Vec<u32>);
@@ -26,10 +24,7 @@ pub(crate) struct Collector<'a> {
     pub(crate) read: Side,
     pub(crate) write: Side,
     until: Option<Until>,
-    series: Vec<f64>,
-    /// Intervals that one value of the series stands for, and those gathered for the next.
-    stride: usize,
-    pending: (f64, usize),
+    series: Series,
 }
 
 fn side(present: bool, open_loop: bool) -> Side {
@@ -80,9 +75,7 @@ impl<'a> Collector<'a> {
             read: side(reads, open_loop),
             write: side(writes, open_loop),
             until,
-            series: Vec::with_capacity(SERIES),
-            stride: 1,
-            pending: (0.0, 0),
+            series: Series::new(),
         }
     }
 
@@ -144,19 +137,6 @@ impl<'a> Collector<'a> {
             // An interval without width or without operations says nothing about this figure.
             _ => return false,
         };
-        self.pending = (self.pending.0 + value, self.pending.1 + 1);
-        if self.pending.1 < self.stride {
-            return false;
-        }
-        self.series.push(self.pending.0 / self.stride as f64);
-        self.pending = (0.0, 0);
-        if self.series.len() == SERIES {
-            let joined = self.series.chunks_exact(2).map(|pair| (pair[0] + pair[1]) / 2.0).collect::<Vec<_>>();
-            self.series.clear();
-            self.series.extend(joined);
-            self.stride *= 2;
-        }
-        self.interval.end >= until.at_least
-            && stats::batch_means(&self.series).is_some_and(|known| known.percent() <= until.percent)
+        self.series.is_known(value, until.percent) && self.interval.end >= until.at_least
     }
 }

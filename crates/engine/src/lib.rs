@@ -8,6 +8,7 @@
 mod blocking;
 mod buffers;
 mod collect;
+mod confidence;
 mod entropy;
 mod gate;
 mod geometry;
