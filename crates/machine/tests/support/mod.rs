@@ -115,3 +115,30 @@ pub fn warning<'a>(tier: &'a Tier, id: &str) -> Option<&'a str> {
 pub fn practical(tier: &Tier) -> (f64, f64) {
     tier.ceiling.get().unwrap_or_else(|| panic!("{} has no ceiling", tier.name)).practical_mbps
 }
+
+/// Facts of a disk of 1 GiB.
+pub fn disk(tree: &Tree, dir: &str, dev: &str) {
+    tree.files(
+        dir,
+        &[
+            ("size", "2097152\n"),
+            ("dev", dev),
+            ("ro", "0"),
+            ("queue/rotational", "0"),
+            ("queue/logical_block_size", "512"),
+        ],
+    );
+}
+
+/// The mount table of the first process, from the third field of each line on.
+pub fn mounts(tree: &Tree, lines: &[&str]) {
+    let lines: Vec<String> = lines.iter().enumerate().map(|(i, line)| format!("{} 1 {line}\n", 20 + i)).collect();
+    tree.file("/proc/self/mountinfo", lines.concat());
+}
+
+pub fn mapping(tree: &Tree, number: u32, name: &str, uuid: &str, on: &str) {
+    let dir = format!("/sys/devices/virtual/block/dm-{number}");
+    disk(tree, &dir, &format!("254:{number}"));
+    tree.files(&dir, &[("dm/name", name), ("dm/uuid", uuid)]).link(&format!("{dir}/slaves/{on}"), "nowhere");
+    tree.link(&format!("/sys/block/dm-{number}"), &format!("../..{dir}"));
+}
