@@ -110,6 +110,13 @@ impl Latencies {
             Form::Packed(buckets) => *buckets = Box::default(),
         }
     }
+    /// Gives back the memory of the empty buckets.
+    pub fn pack(&mut self) {
+        if let Form::Open(histogram) = &self.0 {
+            let filled = histogram.iter_recorded().map(|step| (step.value_iterated_to(), step.count_at_value()));
+            self.0 = Form::Packed(filled.collect());
+        }
+    }
     /// How many were counted.
     pub fn count(&self) -> u64 {
         match &self.0 {

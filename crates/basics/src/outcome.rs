@@ -55,6 +55,20 @@ pub struct Interval {
     pub position: u64,
 }
 
+impl Interval {
+    /// Takes in the interval that follows this one, without taking more memory for it than it needs.
+    pub fn join(&mut self, next: &Interval) {
+        self.end = next.end;
+        self.position = next.position;
+        self.read.merge(&next.read);
+        self.write.merge(&next.write);
+        for side in [&mut self.read, &mut self.write] {
+            side.latency.pack();
+            side.service.iter_mut().for_each(Latencies::pack);
+        }
+    }
+}
+
 /// Which engine ran and what was left out of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EngineUse {

@@ -19,6 +19,7 @@ mod order;
 mod pace;
 mod probe;
 mod queued;
+mod refill;
 mod run;
 mod stream;
 mod worker;

@@ -1,12 +1,11 @@
-//! Many operations in flight for each thread. Entries are sent in batches of at most 16, beyond which nothing is gained
-//! (FIELD-NOTES.md 4), and as many are refilled as have completed: on cached files, where all complete at once, that is
-//! the whole batch, on a disk it is the one that came back. A stamp before and one after each `enter` serve all that it
-//! sent and all that it brought.
+//! Many operations in flight for each thread. What has completed is refilled one by one or in batches, whichever brings
+//! more ([`crate::refill`]). A stamp before and one after each `enter` serve all that it sent and all that it brought.
 
 use crate::blocking::{continues, flush, libc_errno};
 use crate::buffers::{Layout, prepare};
 use crate::entropy::Filler;
 use crate::pace::{SPIN, wait_until};
+use crate::refill::Refill;
 use crate::stream::Op;
 use crate::worker::{Finish, Worker, data_only, failed};
 use crate::{Ended, blocking::errno};
@@ -16,9 +15,6 @@ use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use sys::ring::{Feature, Refusal, Ring};
-
-/// What one `enter` sends at most.
-const BATCH: u32 = 16;
 
 /// What is asked of a queue for a slot.
 #[derive(Debug, Clone, Copy)]
@@ -61,6 +57,7 @@ struct Loop<'w, 'a, 'q, Q> {
     free: Vec<u32>,
     /// Slots whose operation has to be sent again: the rest of it, its sync, or all of it.
     again: Vec<u32>,
+    refill: Refill,
     ended: Option<Ended>,
     stopped: bool,
 }
@@ -69,6 +66,8 @@ struct Loop<'w, 'a, 'q, Q> {
 pub(crate) fn drive(mut worker: Worker<'_>, queue: &mut impl Queue, depth: u32, alignment: u64) -> Finish {
     let idle = Op { offset: 0, len: 0, read: true };
     let slot = Slot { op: idle, done: 0, turn: 0, due: 0, begin: 0, syncing: false };
+    let choose = depth > 1 && worker.schedule.is_none();
+    let refill = Refill::new(worker.clock.ticks(), worker.rate, choose);
     let mut state = Loop {
         worker: &mut worker,
         queue,
@@ -76,6 +75,7 @@ pub(crate) fn drive(mut worker: Worker<'_>, queue: &mut impl Queue, depth: u32, 
         slots: vec![slot; depth as usize],
         free: (0..depth).rev().collect(),
         again: Vec::with_capacity(depth as usize),
+        refill,
         ended: None,
         stopped: false,
     };
@@ -93,10 +93,12 @@ impl<Q: Queue> Loop<'_, '_, '_, Q> {
         let clock = self.worker.clock;
         let depth = self.slots.len();
         let mut now = clock.ticks();
+        let mut completed = 0;
         loop {
             if !self.is_over() {
                 self.check(now);
             }
+            self.refill.look(now, completed);
             let more = self.send(now);
             if self.free.len() == depth {
                 if self.is_over() {
@@ -120,6 +122,7 @@ impl<Q: Queue> Loop<'_, '_, '_, Q> {
             }
             now = clock.ticks();
             while let Some((slot, result)) = self.queue.reap() {
+                completed += 1;
                 self.complete(slot, result, now);
             }
         }
@@ -160,7 +163,7 @@ impl<Q: Queue> Loop<'_, '_, '_, Q> {
         if self.is_over() {
             return false;
         }
-        let most = BATCH.min(self.queue.room());
+        let most = self.refill.most().min(self.queue.room());
         for _ in 0..most {
             let Some(&slot) = self.free.last() else { return false };
             if self.worker.tally.all_sent().is_some() {

@@ -124,6 +124,7 @@ fn writable_directory(mount: &Mount) -> Option<PathBuf> {
     usual
         .into_iter()
         .flatten()
+        .filter(|dir| dir.to_str().is_some())
         .find(|dir| device(dir) == Some(wanted) && access(dir.as_path(), Access::WRITE_OK | Access::EXEC_OK).is_ok())
 }
 

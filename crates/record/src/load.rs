@@ -9,8 +9,13 @@ use basics::{Interval, Nanos, Side};
 use observe::Sample;
 use rusqlite::Row;
 
+/// Intervals, and samples, of a run that are held in memory at most: 100 ms each, more than three minutes go whole.
+pub const LONGEST_SERIES: usize = 2000;
+
 impl Store {
-    /// A run with its steps and series. Memory grows with the length of the series, by some 10 KB for each busy interval.
+    /// A run with its steps and series. A series of more than [`LONGEST_SERIES`] intervals is thinned: neighbours of a
+    /// step are joined while they are read, so that a run of hours can be looked at on the board that was measured
+    /// (some 10 KB for each interval). An export holds them all.
     ///
     /// # Errors
     /// [`RecordError::NoSuchRun`]; those of the database.
@@ -19,9 +24,47 @@ impl Store {
         Ok(Record {
             run: self.head(number)?,
             steps: self.steps(number)?,
-            intervals: self.rows(number, "interval", &mut |row| Ok((row.get(1)?, interval(row)?)))?,
-            samples: self.rows(number, "sample", &mut |row| Ok((row.get(1)?, sample(row)?)))?,
+            intervals: self.intervals(number)?,
+            samples: self.samples(number)?,
         })
+    }
+
+    /// How many neighbours become one, so that no more than the longest series is left.
+    fn thinning(&self, number: i64, sql: &str) -> Result<usize, RecordError> {
+        let rows: i64 = self.db.query_row(sql, [number], |row| row.get(0)).map_err(self.fail())?;
+        Ok((rows as usize).div_ceil(LONGEST_SERIES).max(1))
+    }
+
+    fn intervals(&self, number: i64) -> Result<Vec<(u32, Interval)>, RecordError> {
+        let together = self.thinning(number, "SELECT count(*) FROM interval WHERE run = ?")?;
+        let mut joined: Vec<(u32, Interval)> = Vec::new();
+        let mut parts = 0;
+        self.rows(number, "interval", &mut |row| {
+            let (step, next): (u32, Interval) = (row.get(1)?, interval(row)?);
+            match joined.last_mut() {
+                Some((last, interval)) if *last == step && parts < together => {
+                    interval.join(&next);
+                    parts += 1;
+                }
+                _ => {
+                    joined.push((step, next));
+                    parts = 1;
+                }
+            }
+            Ok(())
+        })?;
+        Ok(joined)
+    }
+
+    fn samples(&self, number: i64) -> Result<Vec<(u32, Sample)>, RecordError> {
+        let together = self.thinning(number, "SELECT count(*) FROM sample WHERE run = ?")?;
+        let mut seen = 0;
+        let samples = self.rows(number, "sample", &mut |row| {
+            seen += 1;
+            // Counters go on from one to the next, so those in between can be left out.
+            Ok(if (seen - 1) % together == 0 { Some((row.get(1)?, sample(row)?)) } else { None })
+        })?;
+        Ok(samples.into_iter().flatten().collect())
     }
 
     pub(crate) fn head(&self, number: i64) -> Result<Run, RecordError> {

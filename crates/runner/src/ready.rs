@@ -62,6 +62,14 @@ pub struct Allowed(Vec<Target>);
 /// Refuses at once, before anything has begun, a plan that would write what must not be written. Devices are asked about
 /// again when they are opened.
 pub fn allowed(plan: &Plan) -> Result<Allowed, RunError> {
+    for target in &plan.targets {
+        if let Target::File { path } | Target::Device { path, .. } | Target::TestFile { dir: path, .. } = target
+            && path.to_str().is_none()
+        {
+            let source = std::io::Error::new(std::io::ErrorKind::InvalidInput, "its name is not UTF-8, as records are");
+            return Err(failed(path, source));
+        }
+    }
     for step in plan.steps.iter().filter(|step| step.job.direction.writes()) {
         match &plan.targets[step.target] {
             Target::File { path } => return Err(guard::existing_file_refused(path).into()),
