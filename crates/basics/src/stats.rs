@@ -78,12 +78,17 @@ const FEWEST_BATCHES: usize = 10;
 /// Lag-1 correlation of batch means above which batches are still too short to be taken as independent.
 const CORRELATED: f64 = 0.1;
 
+/// Largest correlation that batch means are credited with; it triples the width.
+const MOST_RHO: f64 = 0.8;
+/// Fewest degrees of freedom that are left to the t quantile.
+const LEAST_DEGREES: f64 = 5.0;
+
 /// The 95 % confidence interval of the mean of a series whose neighbours may be correlated: values are joined into
 /// ever longer batches until the batch means no longer predict each other, and Student's t is applied to those. What
 /// correlation ρ is left widens the interval by √((1 + ρ) / (1 − ρ)), the variance inflation of a first-order process,
 /// and takes as many degrees of freedom. Estimates of ρ from n values fall short by about (1 + 4ρ) / n (Kendall, *Note on
-/// Bias in the Estimation of Autocorrelation*, 1954, with the mean estimated too), which is put back.
-/// Nothing below ten values.
+/// Bias in the Estimation of Autocorrelation*, 1954, with the mean estimated too), which is put back. Of a short series that
+/// drifts neither ρ nor what is left of the degrees of freedom can be told, so both are bounded (at 0.8 and 5): the interval is wide then, and not absurd. Nothing below ten values.
 pub fn batch_means(values: &[f64]) -> Option<Interval> {
     if values.len() < FEWEST_BATCHES {
         return None;
@@ -93,9 +98,9 @@ pub fn batch_means(values: &[f64]) -> Option<Interval> {
         let correlation = lag1_autocorrelation(&batches).unwrap_or(0.0);
         if correlation <= CORRELATED || batches.len() < 2 * FEWEST_BATCHES {
             let n = batches.len() as f64;
-            let rho = (correlation + (1.0 + 4.0 * correlation) / n).clamp(0.0, 0.95);
+            let rho = (correlation + (1.0 + 4.0 * correlation) / n).clamp(0.0, MOST_RHO);
             let inflation = ((1.0 + rho) / (1.0 - rho)).sqrt();
-            let t = student_t(0.95, n / inflation.powi(2) - 1.0);
+            let t = student_t(0.95, (n / inflation.powi(2) - 1.0).max(LEAST_DEGREES));
             return Some(Interval { mean: mean(values)?, half_width: inflation * t * stdev(&batches)? / n.sqrt() });
         }
         batches = batches.chunks_exact(2).map(|pair| (pair[0] + pair[1]) / 2.0).collect();
