@@ -57,6 +57,11 @@ impl Store {
         if let Some(dir) = path.parent().filter(|dir| *dir != Path::new("")) {
             std::fs::create_dir_all(dir).map_err(|source| io("make the folder", dir, source))?;
         }
+        // Who comes second waits until the first has made the schema and switched to WAL: neither can be done by two at once,
+        // and what is half made looks foreign. The lock is on the folder, because closing any descriptor of the database
+        // would drop SQLite's own locks in this process.
+        let folder = path.parent().filter(|dir| *dir != Path::new("")).unwrap_or(Path::new("."));
+        let _lock = std::fs::File::open(folder).and_then(|dir| dir.lock().map(|()| dir)).ok();
         // SQLite says "unable to open" whatever the reason; the file system knows the reason.
         let file = std::fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
         match file {
