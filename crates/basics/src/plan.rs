@@ -112,9 +112,10 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// First twelve hexadecimal digits of the SHA-256 of the plan's JSON: equal for equal plans.
+    /// First twelve hexadecimal digits of the SHA-256 of the plan's JSON: equal for equal plans. A plan with a path that
+    /// is not UTF-8 has no JSON; there it is the SHA-256 of the debug form, which escapes such bytes one by one.
     pub fn hash(&self) -> String {
-        let json = serde_json::to_vec(self).unwrap_or_default();
+        let json = serde_json::to_vec(self).unwrap_or_else(|_| format!("{self:?}").into_bytes());
         let mut out = String::with_capacity(12);
         for byte in Sha256::digest(&json).iter().take(6) {
             let _ = write!(out, "{byte:02x}");
@@ -149,5 +150,18 @@ mod tests {
         assert_ne!(first, plan.hash());
         let json = serde_json::to_string(&plan).unwrap();
         assert_eq!(serde_json::from_str::<Plan>(&json).unwrap(), plan);
+    }
+
+    #[test]
+    fn paths_that_are_no_text_are_told_apart() {
+        use std::os::unix::ffi::OsStringExt;
+        let hash = |byte: u8| {
+            let path = std::ffi::OsString::from_vec(vec![b'/', byte]).into();
+            let (method, targets) = ("job".into(), vec![Target::File { path }]);
+            let (parameters, steps, left_out) = (BTreeMap::new(), vec![], vec![]);
+            Plan { method, parameters, as_published: false, seed: 1, targets, steps, left_out }.hash()
+        };
+        assert_eq!(hash(0xFF), hash(0xFF));
+        assert_ne!(hash(0xFF), hash(0xFE));
     }
 }

@@ -110,6 +110,12 @@ pub enum RecordError {
         /// In SQLite's words.
         why: String,
     },
+    /// Something to be kept is not text.
+    #[error("the run cannot be recorded: {why}; nothing was begun; use a path whose name is UTF-8")]
+    NotText {
+        /// In the serialiser's words.
+        why: String,
+    },
     /// No run has that name.
     #[error("no run is called {asked:?}; `tiermark runs` lists them")]
     NoSuchRun {
@@ -176,6 +182,9 @@ impl RecordError {
                 Code::DatabaseCorrupt => RecordError::Damaged { path, why: error.to_string() },
                 _ => RecordError::Failed { path, why: error.to_string() },
             },
+            rusqlite::Error::ToSqlConversionFailure(inner) if inner.is::<serde_json::Error>() => {
+                RecordError::NotText { why: inner.to_string() }
+            }
             rusqlite::Error::FromSqlConversionFailure(..)
             | rusqlite::Error::IntegralValueOutOfRange(..)
             | rusqlite::Error::InvalidColumnType(..) => RecordError::Damaged { path, why: error.to_string() },

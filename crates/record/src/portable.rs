@@ -238,7 +238,9 @@ impl Store {
         let mut hasher = Sha256::new();
         let head = Run { id: RunId::new(), ..self.head(number)? };
         self.lines(number, head, &mut |line| {
-            hasher.update(serde_json::to_vec(line).unwrap_or_default());
+            let json = serde_json::to_vec(line);
+            let compare = |error: serde_json::Error| RecordError::Portable { action: "compare", source: error.into() };
+            hasher.update(json.map_err(compare)?);
             Ok(())
         })?;
         Ok(hasher.finalize().into())
@@ -296,7 +298,7 @@ impl Store {
                     intervals.insert(&self.db, line.step, &entry)
                 }
                 Line::Sample(line) => {
-                    let entry = Entry::Sample(crate::store::json(&line.sample));
+                    let entry = Entry::Sample(crate::store::json(&line.sample).map_err(&fail)?);
                     samples.insert(&self.db, line.step, &entry)
                 }
                 Line::End { .. } => break,

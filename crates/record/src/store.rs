@@ -184,7 +184,8 @@ impl Store {
     /// a name that no other run here has ([`crate::new_id`] draws one), else a name is drawn; the name is given back.
     ///
     /// # Errors
-    /// Those of the database; [`RecordError::Io`] when `/proc` does not tell who this process is.
+    /// [`RecordError::NotText`] when the plan names a path that is not UTF-8; those of the database; [`RecordError::Io`]
+    /// when `/proc` does not tell who this process is.
     pub fn begin(&mut self, run: &Run) -> Result<RunId, RecordError> {
         let fail = self.fail();
         let owner = Identity::of_this_process().map_err(|source| RecordError::Io {
@@ -197,7 +198,7 @@ impl Store {
         let run = Run { id, state: State::Running, ended: None, ..run.clone() };
         let number = insert_run(&transaction, &run).map_err(&fail)?;
         transaction
-            .execute("INSERT INTO owner (run, process) VALUES (?, ?)", params![number, json(&owner)])
+            .execute("INSERT INTO owner (run, process) VALUES (?, ?)", params![number, json(&owner).map_err(&fail)?])
             .map_err(&fail)?;
         transaction.commit().map_err(&fail)?;
         Ok(run.id)
@@ -424,19 +425,19 @@ pub(crate) fn insert_run(transaction: &Connection, run: &Run) -> rusqlite::Resul
          VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         params![
             run.id,
-            json(&run.state),
-            json(&run.origin),
+            json(&run.state)?,
+            json(&run.origin)?,
             run.started.0 as i64,
             run.ended.map(|ended| ended.0 as i64),
             run.version,
             run.command,
             run.target,
             run.plan.method,
-            json(&tiers),
-            json(&run.plan),
-            json(&run.machine),
+            json(&tiers)?,
+            json(&run.plan)?,
+            json(&run.machine)?,
             run.harness_ns_per_op,
-            json(&run.notes),
+            json(&run.notes)?,
         ],
     )?;
     Ok(transaction.last_insert_rowid())
@@ -452,9 +453,9 @@ pub(crate) fn insert_step(transaction: &Connection, run: i64, step: &StepRecord)
             step.name,
             step.tier,
             step.target,
-            json(&step.job),
-            json(&step.state),
-            step.engine.as_ref().map(json),
+            json(&step.job)?,
+            json(&step.state)?,
+            step.engine.as_ref().map(json).transpose()?,
             step.ended_by,
             step.started.0 as i64,
             step.elapsed.0 as i64,
@@ -466,8 +467,8 @@ pub(crate) fn insert_step(transaction: &Connection, run: i64, step: &StepRecord)
             write.service,
             step.cpu_user.0 as i64,
             step.cpu_system.0 as i64,
-            json(&step.observing),
-            json(&step.notes),
+            json(&step.observing)?,
+            json(&step.notes)?,
         ],
     )?;
     Ok(())
@@ -540,7 +541,7 @@ pub(crate) fn end(
 ) -> rusqlite::Result<()> {
     transaction.execute(
         "UPDATE run SET state = ?, ended_ns = ? WHERE number = ?",
-        params![json(state), ended.map(|ended| ended.0 as i64), run],
+        params![json(state)?, ended.map(|ended| ended.0 as i64), run],
     )?;
     add_notes(transaction, run, notes)
 }
@@ -549,13 +550,13 @@ fn add_notes(transaction: &Transaction<'_>, run: i64, more: &[String]) -> rusqli
     let mut notes: Vec<String> =
         transaction.query_row("SELECT notes FROM run WHERE number = ?", [run], |row| from_json(row, 0))?;
     notes.extend_from_slice(more);
-    transaction.execute("UPDATE run SET notes = ? WHERE number = ?", params![json(&notes), run])?;
+    transaction.execute("UPDATE run SET notes = ? WHERE number = ?", params![json(&notes)?, run])?;
     Ok(())
 }
 
-/// JSON of a type of ours, none of which has a map with keys that are no text: that is all that could fail.
-pub(crate) fn json<T: Serialize + ?Sized>(value: &T) -> String {
-    serde_json::to_string(value).unwrap_or_default()
+/// JSON of a type of ours. Fails for a path that is not UTF-8, which JSON cannot hold.
+pub(crate) fn json<T: Serialize + ?Sized>(value: &T) -> rusqlite::Result<String> {
+    serde_json::to_string(value).map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
 }
 
 /// A column that holds JSON.

@@ -43,6 +43,20 @@ fn what_goes_in_comes_out() {
 }
 
 #[test]
+fn a_plan_that_json_cannot_hold_is_refused_and_leaves_nothing() {
+    use std::os::unix::ffi::OsStringExt;
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = open(&dir);
+    let mut run = common::run();
+    let path = std::ffi::OsString::from_vec(b"/mnt/caf\xe9".to_vec()).into();
+    run.plan.targets = vec![basics::plan::Target::File { path }];
+    let error = store.begin(&run).unwrap_err();
+    assert!(matches!(error, RecordError::NotText { .. }), "{error}");
+    assert!(error.to_string().contains("UTF-8"), "{error}");
+    assert_eq!(store.runs().unwrap(), []);
+}
+
+#[test]
 fn runs_are_found_by_what_people_type() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = open(&dir);
