@@ -3,9 +3,9 @@
 use crate::blob::{RawInterval, RawSide};
 use crate::error::RecordError;
 use crate::model::{Record, Run, RunId, StepRecord};
-use crate::store::{Store, from_json, nanos};
+use crate::store::{Store, from_json, maybe_json, maybe_nanos, nanos};
 use basics::latency::CorruptHistogram;
-use basics::{Interval, Nanos, Side};
+use basics::{Interval, Side};
 use observe::Sample;
 use rusqlite::Row;
 
@@ -76,7 +76,7 @@ impl Store {
                 state: from_json(row, 1)?,
                 origin: from_json(row, 2)?,
                 started: nanos(row, 3)?,
-                ended: row.get::<_, Option<i64>>(4)?.map(|ns| Nanos(ns as u64)),
+                ended: maybe_nanos(row, 4)?,
                 version: row.get(5)?,
                 command: row.get(6)?,
                 target: row.get(7)?,
@@ -120,18 +120,15 @@ fn step(row: &Row<'_>) -> rusqlite::Result<StepRecord> {
         target: row.get(4)?,
         job: from_json(row, 5)?,
         state: from_json(row, 6)?,
-        engine: match row.get_ref(7)? {
-            rusqlite::types::ValueRef::Null => None,
-            _ => Some(from_json(row, 7)?),
-        },
+        engine: maybe_json(row, 7)?,
         ended_by: row.get(8)?,
         started: nanos(row, 9)?,
         elapsed: nanos(row, 10)?,
         read: side(row, 11)?,
         write: side(row, 14)?,
-        cpu_user: nanos(row, 17)?,
-        cpu_system: nanos(row, 18)?,
-        observing: from_json(row, 19)?,
+        cpu_user: maybe_nanos(row, 17)?,
+        cpu_system: maybe_nanos(row, 18)?,
+        observing: maybe_json(row, 19)?,
         notes: from_json(row, 20)?,
     })
 }

@@ -97,12 +97,12 @@ pub struct StepRecord {
     pub read: Side,
     /// Writes.
     pub write: Side,
-    /// CPU time of the measuring threads: user.
-    pub cpu_user: Nanos,
-    /// CPU time of the measuring threads: system.
-    pub cpu_system: Nanos,
-    /// What observing cost.
-    pub observing: Cost,
+    /// CPU time of the measuring threads: user. Unknown when the step was cut short by the death of its process.
+    pub cpu_user: Option<Nanos>,
+    /// CPU time of the measuring threads: system. Unknown as above.
+    pub cpu_system: Option<Nanos>,
+    /// What observing cost. Unknown as above, and when nothing was observed.
+    pub observing: Option<Cost>,
     /// What was really measured: cache in the way, O_DIRECT refused, compression, a fallback; each a sentence.
     pub notes: Vec<String>,
 }

@@ -62,9 +62,12 @@ struct StepLine {
     elapsed: Nanos,
     read: SideLine,
     write: SideLine,
-    cpu_user: Nanos,
-    cpu_system: Nanos,
-    observing: Cost,
+    #[serde(default)]
+    cpu_user: Option<Nanos>,
+    #[serde(default)]
+    cpu_system: Option<Nanos>,
+    #[serde(default)]
+    observing: Option<Cost>,
     notes: Vec<String>,
 }
 

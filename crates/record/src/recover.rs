@@ -135,9 +135,9 @@ fn unfinished(run: &Run, index: u32, started: Nanos) -> Option<StepRecord> {
         elapsed: Nanos(0),
         read: basics::Side::default(),
         write: basics::Side::default(),
-        cpu_user: Nanos(0),
-        cpu_system: Nanos(0),
-        observing: observe::Cost::default(),
+        cpu_user: None,
+        cpu_system: None,
+        observing: None,
         notes: vec![
             "put together from the intervals that a killed process left: its engine, CPU time and the cost of observing \
              are unknown, the interval in progress is missing"

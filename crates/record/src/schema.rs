@@ -58,9 +58,9 @@ CREATE TABLE step (
     write_bytes INTEGER NOT NULL,
     write_latency  BLOB,
     write_service  BLOB,
-    cpu_user_ns    INTEGER NOT NULL,
-    cpu_system_ns  INTEGER NOT NULL,
-    observing   TEXT NOT NULL,
+    cpu_user_ns    INTEGER,
+    cpu_system_ns  INTEGER,
+    observing   TEXT,
     notes       TEXT NOT NULL,
     PRIMARY KEY (run, step)
 ) STRICT, WITHOUT ROWID;

@@ -328,7 +328,7 @@ impl Store {
                 target: row.get(3)?,
                 tiers: from_json(row, 4)?,
                 started: nanos(row, 5)?,
-                ended: row.get::<_, Option<i64>>(6)?.map(|ns| Nanos(ns as u64)),
+                ended: maybe_nanos(row, 6)?,
                 steps: row.get(7)?,
             })
         };
@@ -465,9 +465,9 @@ pub(crate) fn insert_step(transaction: &Connection, run: i64, step: &StepRecord)
             write.bytes as i64,
             write.latency,
             write.service,
-            step.cpu_user.0 as i64,
-            step.cpu_system.0 as i64,
-            json(&step.observing)?,
+            step.cpu_user.map(|time| time.0 as i64),
+            step.cpu_system.map(|time| time.0 as i64),
+            step.observing.as_ref().map(json).transpose()?,
             json(&step.notes)?,
         ],
     )?;
@@ -566,9 +566,22 @@ pub(crate) fn from_json<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> ru
         .map_err(|e| rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, Box::new(e)))
 }
 
+/// A column that holds JSON, or NULL.
+pub(crate) fn maybe_json<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<T>> {
+    match row.get_ref(column)? {
+        rusqlite::types::ValueRef::Null => Ok(None),
+        _ => from_json(row, column).map(Some),
+    }
+}
+
 /// A column that holds nanoseconds.
 pub(crate) fn nanos(row: &Row<'_>, column: usize) -> rusqlite::Result<Nanos> {
     Ok(Nanos(row.get::<_, i64>(column)? as u64))
+}
+
+/// A column that holds nanoseconds, or NULL where they are not known.
+pub(crate) fn maybe_nanos(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Nanos>> {
+    Ok(row.get::<_, Option<i64>>(column)?.map(|ns| Nanos(ns as u64)))
 }
 
 /// `path` with something appended to its last part.

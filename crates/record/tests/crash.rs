@@ -84,6 +84,8 @@ fn killed_at_any_moment_all_but_the_interval_in_progress_is_kept() {
         for step in &record.steps {
             let whole = step.state == State::Done;
             assert!(whole || (step.state == State::Interrupted && step.index as usize + 1 == record.steps.len()));
+            let known = (step.cpu_user.is_some(), step.cpu_system.is_some(), step.observing.is_some());
+            assert_eq!(known, (whole, whole, whole), "what nobody could measure is unknown, not zero");
             inside_a_step += usize::from(!whole);
         }
     }

@@ -20,7 +20,7 @@ pub fn view(record: &Record) -> RunView<'_> {
             elapsed: step.elapsed,
             read: &step.read,
             write: &step.write,
-            cpu: (step.cpu_user, step.cpu_system),
+            cpu: step.cpu_user.zip(step.cpu_system),
             failed: match &step.state {
                 State::Failed(why) => Some(why),
                 State::Running | State::Done | State::Interrupted => None,

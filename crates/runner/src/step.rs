@@ -7,7 +7,7 @@ use basics::plan::Step;
 use basics::{Bytes, Interval, Job, Nanos, Side};
 use engine::{Control, Ended, Outcome};
 use machine::{Machine, Root};
-use observe::{Cost, Observer, Sample};
+use observe::{Observer, Sample};
 use record::{Spool, State, StepRecord};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -47,9 +47,9 @@ impl Running<'_, '_> {
             elapsed: Nanos(0),
             read: Side::default(),
             write: Side::default(),
-            cpu_user: Nanos(0),
-            cpu_system: Nanos(0),
-            observing: Cost::default(),
+            cpu_user: None,
+            cpu_system: None,
+            observing: None,
             notes: Vec::new(),
         };
         let error = self.attempt(step, targets, &mut account).err();
@@ -84,7 +84,7 @@ impl Running<'_, '_> {
             self.runner.progress.measuring(self.index, step, interval.end, interval);
         });
         match observer {
-            Ok(observer) => account.observing = observer.stop(),
+            Ok(observer) => account.observing = Some(observer.stop()),
             Err(error) => account.notes.push(format!("nothing was observed meanwhile: {error}")),
         }
         self.keep(&samples);
@@ -146,8 +146,8 @@ fn write_account(outcome: Outcome, account: &mut StepRecord) -> Result<(), RunEr
     account.elapsed = outcome.elapsed;
     account.read = outcome.read;
     account.write = outcome.write;
-    account.cpu_user = outcome.cpu_user;
-    account.cpu_system = outcome.cpu_system;
+    account.cpu_user = Some(outcome.cpu_user);
+    account.cpu_system = Some(outcome.cpu_system);
     account.notes.extend(outcome.notes);
     account.ended_by = match &outcome.ended {
         Ended::Time => "time",

@@ -28,7 +28,7 @@ pub struct StepView<'a> {
     /// Writes.
     pub write: &'a Side,
     /// CPU time of the measuring threads: user, system.
-    pub cpu: (Nanos, Nanos),
+    pub cpu: Option<(Nanos, Nanos)>,
     /// Why it failed, when it did.
     pub failed: Option<&'a str>,
     /// What was noted while it ran.

@@ -24,7 +24,7 @@ pub fn summarise(step: &StepView<'_>) -> StepSummary {
         tier: step.tier.map(str::to_owned),
         read: side(step, step.read, Way::Read),
         write: side(step, step.write, Way::Write),
-        cpu_us_per_op: (operations > 0).then(|| (per_op(step.cpu.0), per_op(step.cpu.1))),
+        cpu_us_per_op: step.cpu.filter(|_| operations > 0).map(|(user, system)| (per_op(user), per_op(system))),
     }
 }
 
@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn rates_are_over_the_measured_time() {
         let mut step = Step::page_read("sda", Nanos(1_000_000)).replaced(&[100; 20], Nanos(1_000_000));
-        step.cpu = (Nanos(4_000_000), Nanos(20_000_000));
+        step.cpu = Some((Nanos(4_000_000), Nanos(20_000_000)));
         let summary = summarise(&step.view());
         let read = summary.read.unwrap();
         assert_eq!((read.ops, read.iops), (2000, 1000.0));

@@ -82,9 +82,9 @@ pub fn step(index: u32, intervals: &[Interval]) -> StepRecord {
         elapsed: Nanos::from_millis(100 * intervals.len() as u64),
         read,
         write: Side::default(),
-        cpu_user: Nanos(5),
-        cpu_system: Nanos(6),
-        observing: observe::Cost { samples: 1, cpu: Nanos(7), dropped: 0 },
+        cpu_user: Some(Nanos(5)),
+        cpu_system: Some(Nanos(6)),
+        observing: Some(observe::Cost { samples: 1, cpu: Nanos(7), dropped: 0 }),
         notes: vec!["a note of the step".into()],
     }
 }

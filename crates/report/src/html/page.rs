@@ -489,9 +489,13 @@ fn run_text(entry: &Entry<'_>) -> RunText {
             |ns| format!("{} ns an operation against the null target", significant(ns)),
         ),
     );
-    let observed: u64 = record.steps.iter().map(|step| step.observing.samples).sum();
-    let cpu = Nanos(record.steps.iter().map(|step| step.observing.cpu.0).sum());
-    fact("Observing", if observed == 0 { "off".to_owned() } else { format!("{observed} samples, {cpu} of CPU") });
+    let costs = || record.steps.iter().filter_map(|step| step.observing);
+    let observed: u64 = costs().map(|cost| cost.samples).sum();
+    let cpu = Nanos(costs().map(|cost| cost.cpu.0).sum());
+    // Without any account of it the line is absent: unknown is not "off".
+    if costs().next().is_some() {
+        fact("Observing", if observed == 0 { "off".to_owned() } else { format!("{observed} samples, {cpu} of CPU") });
+    }
     let left_out = run.plan.left_out.iter().map(|left_out| {
         let what = if left_out.step.is_empty() { "all steps" } else { &left_out.step };
         format!("{}, {what}: {}", left_out.tier, left_out.why)

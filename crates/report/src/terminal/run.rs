@@ -59,9 +59,10 @@ fn foot(record: &Record, style: &Style) -> String {
         || "harness not calibrated".to_owned(),
         |ns| format!("harness {} ns per operation on the null target", significant(ns)),
     );
-    let samples: u64 = record.steps.iter().map(|step| step.observing.samples).sum();
+    let costs = || record.steps.iter().filter_map(|step| step.observing);
+    let samples: u64 = costs().map(|cost| cost.samples).sum();
     if samples > 0 {
-        let cpu = basics::Nanos(record.steps.iter().map(|step| step.observing.cpu.0).sum());
+        let cpu = basics::Nanos(costs().map(|cost| cost.cpu.0).sum());
         cost.push_str(&format!("; {samples} observations took {cpu} of CPU"));
     }
     out.push_str(&style.paragraph("  ", &cost, Tone::Faint));

@@ -298,9 +298,9 @@ fn lay(index: u32, piece: &Piece, at: f64) -> Laid {
         elapsed: Nanos::from_secs(piece.seconds),
         read,
         write,
-        cpu_user: Nanos(operations * 310),
-        cpu_system: Nanos(operations * 2_450),
-        observing: Cost { samples: count, cpu: Nanos(count * 90_000), dropped: 0 },
+        cpu_user: Some(Nanos(operations * 310)),
+        cpu_system: Some(Nanos(operations * 2_450)),
+        observing: Some(Cost { samples: count, cpu: Nanos(count * 90_000), dropped: 0 }),
         notes: Vec::new(),
     };
     Laid { step, intervals, samples }

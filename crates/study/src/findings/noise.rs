@@ -73,7 +73,8 @@ fn noise(step: &StepView<'_>) -> Option<Noise> {
     let busy = whole - spent[IDLE] - spent[IOWAIT] - spent[STEAL];
     // Our own threads worked in the same time, as far as the samples cover the step.
     let covered = ((last.at - first.at).secs() / step.elapsed.secs()).min(1.0);
-    let own = (step.cpu.0 + step.cpu.1).secs() * TICKS * covered;
+    // Where our own part is unknown, none of the work can be laid to others.
+    let own = step.cpu.map_or(busy, |(user, system)| (user + system).secs() * TICKS * covered);
     Some(Noise { others: (busy - own).max(0.0) / whole, stolen: spent[STEAL] / whole })
 }
 
@@ -86,7 +87,7 @@ mod tests {
     /// 2 s on four processors are 800 ticks, 40 in each of the 20 periods.
     fn run(busy: u64, stolen: u64, own: Nanos) -> Run {
         let mut step = Step::seq_read("sda", 100.0);
-        step.cpu = (own, Nanos(0));
+        step.cpu = Some((own, Nanos(0)));
         for (i, sample) in step.sampled().iter_mut().enumerate() {
             let i = i as u64;
             sample.cpu_ticks = Some([i * busy, 0, 0, i * (40 - busy - stolen), 0, 0, 0, i * stolen]);
@@ -101,6 +102,16 @@ mod tests {
         // 20 ticks a period over 2 s are 4 s of CPU time: ours.
         assert!(found(&run(20, 0, Nanos(4_000_000_000)), "noisy-machine").is_empty());
         assert!(found(&run(2, 0, Nanos(0)), "noisy-machine").is_empty());
+    }
+
+    #[test]
+    fn without_our_own_part_nobody_is_accused() {
+        let mut step = Step::seq_read("sda", 100.0);
+        step.cpu = None;
+        for (i, sample) in step.sampled().iter_mut().enumerate() {
+            sample.cpu_ticks = Some([i as u64 * 20, 0, 0, i as u64 * 20, 0, 0, 0, 0]);
+        }
+        assert!(found(&Run::default().steps([step]), "noisy-machine").is_empty());
     }
 
     #[test]
