@@ -14,6 +14,7 @@ pub mod spool;
 pub mod store;
 
 pub use error::RecordError;
+pub use load::LONGEST_SERIES;
 pub use model::*;
 pub use place::default_path;
 pub use spool::Spool;

@@ -9,7 +9,8 @@ use basics::{Interval, Side};
 use observe::Sample;
 use rusqlite::Row;
 
-/// Intervals, and samples, of a run that are held in memory at most: 100 ms each, more than three minutes go whole.
+/// Intervals, and samples, of a run that are held in memory at most, and two more for each step: 100 ms each, more than
+/// three minutes go whole.
 pub const LONGEST_SERIES: usize = 2000;
 
 impl Store {
@@ -58,13 +59,29 @@ impl Store {
 
     fn samples(&self, number: i64) -> Result<Vec<(u32, Sample)>, RecordError> {
         let together = self.thinning(number, "SELECT count(*) FROM sample WHERE run = ?")?;
-        let mut seen = 0;
-        let samples = self.rows(number, "sample", &mut |row| {
-            seen += 1;
-            // Counters go on from one to the next, so those in between can be left out.
-            Ok(if (seen - 1) % together == 0 { Some((row.get(1)?, sample(row)?)) } else { None })
+        let mut kept: Vec<(u32, Sample)> = Vec::new();
+        // The last that was read and left out, until it is known whether its step goes on.
+        let mut pending: Option<(u32, Sample)> = None;
+        let mut since = 0;
+        self.rows(number, "sample", &mut |row| {
+            let next: (u32, Sample) = (row.get(1)?, sample(row)?);
+            let new_step = kept.last().is_none_or(|(step, _)| *step != next.0);
+            if new_step {
+                kept.extend(pending.take());
+            }
+            // Counters go on from one to the next, so those in between can be left out; what a step did is its last less
+            // its first, so these stay.
+            since = if new_step { 0 } else { since + 1 };
+            if since % together == 0 {
+                pending = None;
+                kept.push(next);
+            } else {
+                pending = Some(next);
+            }
+            Ok(())
         })?;
-        Ok(samples.into_iter().flatten().collect())
+        kept.extend(pending);
+        Ok(kept)
     }
 
     pub(crate) fn head(&self, number: i64) -> Result<Run, RecordError> {

@@ -84,7 +84,10 @@ fn dead(transaction: &Transaction<'_>, number: i64) -> rusqlite::Result<Option<R
 
 /// Marks the run, and makes a step of what its spool holds.
 fn interrupt(transaction: &Transaction<'_>, dead: &Dead, head: Option<&Run>) -> rusqlite::Result<()> {
-    let mut notes = vec!["its process ended without a word (killed, or the machine went down)".to_owned()];
+    let mut notes = vec![
+        "its process ended and could not say so here (it was killed, the database was full, or the machine went down)"
+            .to_owned(),
+    ];
     let mut ended = None;
     if let Some(mut spool) = dead.spool.as_deref().and_then(|path| Orphan::open(path, &dead.id)) {
         let mut step: Option<StepRecord> = None;
@@ -139,7 +142,7 @@ fn unfinished(run: &Run, index: u32, started: Nanos) -> Option<StepRecord> {
         cpu_system: None,
         observing: None,
         notes: vec![
-            "put together from the intervals that a killed process left: its engine, CPU time and the cost of observing \
+            "put together from the intervals that its process left: its engine, CPU time and the cost of observing \
              are unknown, the interval in progress is missing"
                 .to_owned(),
         ],

@@ -258,18 +258,6 @@ impl Store {
         spool.clear().map_err(spool_fail(&path))
     }
 
-    /// Notes the harness's own cost against the null target, in nanoseconds an operation.
-    ///
-    /// # Errors
-    /// Those of the database.
-    pub fn calibrated(&mut self, run: &RunId, harness_ns_per_op: f64) -> Result<(), RecordError> {
-        let number = self.number(run)?;
-        self.db
-            .execute("UPDATE run SET harness_ns_per_op = ? WHERE number = ?", params![harness_ns_per_op, number])
-            .map_err(self.fail())?;
-        Ok(())
-    }
-
     /// Adds a sentence that a reader of the run must know.
     ///
     /// # Errors

@@ -17,7 +17,6 @@ fn what_goes_in_comes_out() {
     let mut store = open(&dir);
     let (id, spool, step) = common::begun(&mut store);
     assert_eq!(store.runs().unwrap()[0].state, State::Running);
-    store.calibrated(&id, 13.25).unwrap();
     store.finish(&id, &State::Failed("the disk went away".into()), &["a last note".into()]).unwrap();
     assert!(!spool.path().exists());
 
@@ -26,7 +25,6 @@ fn what_goes_in_comes_out() {
         id: id.clone(),
         state: State::Failed("the disk went away".into()),
         ended: record.run.ended,
-        harness_ns_per_op: Some(13.25),
         notes: vec!["a note".into(), "a last note".into()],
         ..common::run()
     };
@@ -40,6 +38,48 @@ fn what_goes_in_comes_out() {
     let head = store.runs().unwrap().remove(0);
     assert_eq!((head.method.as_str(), head.target.as_str(), head.steps), ("check", "null", 1));
     assert_eq!(head.tiers, ["sda", "mmcblk0"]);
+}
+
+#[test]
+fn a_long_series_is_thinned_and_loses_no_operation() {
+    let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+    let mut store = open(&dir);
+    let id = store.begin(&common::run()).unwrap();
+    let mut spool = store.spool(&id).unwrap();
+    let lengths = [3, 9_001];
+    for (index, length) in (0..).zip(lengths) {
+        for n in 0..length {
+            let interval = basics::Interval { start: Nanos::from_millis(n * 100), ..common::interval(0) };
+            spool.interval(index, &basics::Interval { end: Nanos::from_millis(n * 100 + 100), ..interval });
+            spool.sample(index, &common::sample(n));
+        }
+        store.commit_step(&mut spool, &common::step(index, &[common::interval(0)])).unwrap();
+    }
+    store.finish(&id, &State::Done, &[]).unwrap();
+    let record = store.load(&id).unwrap();
+    let most = record::LONGEST_SERIES + 2 * lengths.len();
+    assert!((most / 2..=most).contains(&record.intervals.len()), "{} intervals", record.intervals.len());
+    assert!((most / 2..=most).contains(&record.samples.len()), "{} samples", record.samples.len());
+    for (index, length) in (0..).zip(lengths) {
+        let intervals = || record.intervals.iter().filter(|(step, _)| *step == index).map(|(_, interval)| interval);
+        assert_eq!(intervals().map(|interval| interval.read.operations()).sum::<u64>(), length);
+        assert!(intervals().zip(intervals().skip(1)).all(|(one, next)| one.end == next.start));
+        assert_eq!(intervals().last().unwrap().end, Nanos::from_millis(length * 100));
+        let samples = || record.samples.iter().filter(|(step, _)| *step == index).map(|(_, sample)| sample.at);
+        assert_eq!(
+            (samples().next(), samples().last()),
+            (Some(Nanos(0)), Some(Nanos::from_millis((length - 1) * 100)))
+        );
+    }
+    let mut exported = Vec::new();
+    store.export(&id, &mut exported).unwrap();
+    let mut text = String::new();
+    std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(&exported[..]), &mut text).unwrap();
+    assert_eq!(
+        text.lines().filter(|line| line.starts_with("{\"interval\"")).count(),
+        9_004,
+        "an export holds them all"
+    );
 }
 
 #[test]
