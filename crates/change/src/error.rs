@@ -7,9 +7,15 @@ use std::path::{Path, PathBuf};
 /// A change that could not be made or undone.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeError {
-    /// Less than a tenth of the file system would stay free.
+    /// A test file without a byte.
+    #[error("a test file of 0 B in {} has nothing to measure on; ask for a larger one", dir.display())]
+    Empty {
+        /// The directory.
+        dir: PathBuf,
+    },
+    /// Less than a tenth of the file system, or less than 16 MiB, would stay free.
     #[error(
-        "{} has no room for {needed}: of the {free} that are free, {kept} stay free (a tenth of the file system); \
+        "{} has no room for {needed}: of the {free} that are free, {kept} stay free (a tenth of the file system, and 16 MiB at least); \
          make room, ask for less, or name another directory",
         dir.display()
     )]
@@ -64,6 +70,16 @@ pub enum ChangeError {
         path: PathBuf,
         /// Why not.
         source: io::Error,
+    },
+    /// Somebody else changed it meanwhile; it was left as it is, and its journal entry is gone.
+    #[error(
+        "cannot undo: {target} {how} meanwhile; it was left as it is; look at it, and remove it if it is not wanted"
+    )]
+    Meddled {
+        /// What was changed.
+        target: String,
+        /// What became of it, as the middle of the sentence.
+        how: String,
     },
     /// What was changed cannot be looked at now; its journal entry is kept, so the next start tries again.
     #[error("cannot undo: {target} {why}; it is tried again at the next start")]

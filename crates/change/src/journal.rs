@@ -5,6 +5,7 @@ use crate::error::ChangeError;
 use crate::kind::{Change, Present};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
 use std::ffi::OsStr;
 use std::fmt;
 use std::fs::File;
@@ -38,6 +39,10 @@ impl fmt::Debug for Journal {
 pub(crate) struct Entry {
     /// Its name: the file is called `ID.json`.
     id: String,
+    /// Above that of every change that stood when this one was made: what is made last is undone first. No clock, which
+    /// may be set back or start again with the machine.
+    #[serde(default)]
+    number: u64,
     /// The run that made the change.
     run: String,
     /// What was changed: kind, target, before, wanted.
@@ -107,7 +112,13 @@ impl Journal {
     /// Writes an entry down, durably. Only then may the change be made.
     pub(crate) fn begin(&self, run: &str, id: String, change: Change) -> Result<Standing, ChangeError> {
         let path = self.dir.join(format!("{id}.json"));
-        let entry = Entry { id: id.clone(), run: run.to_owned(), change, owner: self.owner.clone() };
+        let fail = |source| ChangeError::Journal { action: "read", path: self.dir.clone(), source };
+        // Held until the entry has its name, so that no two get the same number.
+        let _lock = self.lock().map_err(fail)?;
+        let standing = self.files("json").map_err(fail)?;
+        let latest = standing.iter().filter_map(|path| read_entry(path).ok()).map(|entry| entry.number).max();
+        let number = latest.map_or(0, |latest| latest.saturating_add(1));
+        let entry = Entry { id: id.clone(), number, run: run.to_owned(), change, owner: self.owner.clone() };
         let draft = self.dir.join(format!("{id}.{}.{}.draft", self.owner.pid, self.owner.start_ticks));
         let write = || -> io::Result<()> {
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -130,7 +141,28 @@ impl Journal {
         Ok(Standing { change: entry.change, path })
     }
 
-    /// Undoes a change that this process made and forgets it.
+    /// One process or thread at a time; freed when dropped, or when its process dies.
+    fn lock(&self) -> io::Result<File> {
+        let lock = File::open(&self.dir)?;
+        rustix::fs::flock(&lock, FlockOperation::LockExclusive)?;
+        Ok(lock)
+    }
+
+    /// The journal's files whose names end so, by name.
+    fn files(&self, extension: &str) -> io::Result<Vec<PathBuf>> {
+        let mut paths = Vec::new();
+        for found in std::fs::read_dir(&self.dir)? {
+            let path = found?.path();
+            if path.extension() == Some(OsStr::new(extension)) {
+                paths.push(path);
+            }
+        }
+        paths.sort();
+        Ok(paths)
+    }
+
+    /// Undoes a change that this process made and forgets it. What somebody else changed meanwhile is left, told as
+    /// [`ChangeError::Meddled`], and forgotten too.
     pub(crate) fn end(&self, standing: &Standing) -> Result<(), ChangeError> {
         let reversible = standing.change.reversible();
         match reversible.present()? {
@@ -139,7 +171,10 @@ impl Journal {
                 self.step("change undone");
             }
             Present::Before => {}
-            Present::Neither(how) => tracing::warn!("{} {how}; left as it is", reversible.target()),
+            Present::Neither(how) => {
+                self.retire(&standing.path)?;
+                return Err(ChangeError::Meddled { target: reversible.target(), how });
+            }
             Present::Away(why) => return Err(ChangeError::Away { target: reversible.target(), why }),
         }
         self.retire(&standing.path)
@@ -157,7 +192,7 @@ impl Journal {
         }
     }
 
-    /// Undoes what dead processes left behind. What is neither as before nor as they wanted it is left alone; what cannot
+    /// Undoes what dead processes left behind, the latest change first. What is neither as before nor as they wanted it is left alone; what cannot
     /// be looked at or undone now is kept for the next start. Changes of living processes are not touched.
     ///
     /// # Errors
@@ -165,22 +200,17 @@ impl Journal {
     pub fn recover(&self) -> Result<Vec<Recovered>, ChangeError> {
         let fail = |source| ChangeError::Journal { action: "read", path: self.dir.clone(), source };
         // One at a time: whoever comes second must see what the first has done.
-        let lock = File::open(&self.dir).map_err(fail)?;
-        rustix::fs::flock(&lock, FlockOperation::LockExclusive).map_err(|e| fail(e.into()))?;
-        let mut names = Vec::new();
-        for found in std::fs::read_dir(&self.dir).map_err(fail)? {
-            names.push(found.map_err(fail)?.path());
-        }
-        names.sort();
-        let mut recovered = Vec::new();
-        for path in names {
-            match path.extension().and_then(OsStr::to_str) {
-                Some("draft") => self.drop_draft(&path),
-                Some("json") => recovered.extend(self.recover_entry(&path)),
-                _ => {}
-            }
-        }
-        Ok(recovered)
+        let _lock = self.lock().map_err(fail)?;
+        self.files("draft").map_err(fail)?.iter().for_each(|path| self.drop_draft(path));
+        let with_entry = |path: PathBuf| {
+            let entry = read_entry(&path);
+            (path, entry)
+        };
+        let mut found: Vec<(PathBuf, io::Result<Entry>)> =
+            self.files("json").map_err(fail)?.into_iter().map(with_entry).collect();
+        // Changes may lie upon one another; what cannot be read is told at the end.
+        found.sort_by_key(|(_, entry)| Reverse(entry.as_ref().ok().map(|entry| entry.number)));
+        Ok(found.into_iter().filter_map(|(path, entry)| self.recover_entry(&path, entry)).collect())
     }
 
     /// An entry that its process was writing when it died; the change had not begun.
@@ -195,8 +225,8 @@ impl Journal {
         }
     }
 
-    fn recover_entry(&self, path: &Path) -> Option<Recovered> {
-        let entry = match read_entry(path) {
+    fn recover_entry(&self, path: &Path, entry: io::Result<Entry>) -> Option<Recovered> {
+        let entry = match entry {
             Ok(entry) => entry,
             // Undone by another process meanwhile.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return None,

@@ -111,7 +111,7 @@ impl TestFile {
     /// written.
     ///
     /// # Errors
-    /// [`ChangeError::NoRoom`] when less than a tenth of the file system would stay free; one sentence each for a missing
+    /// [`ChangeError::Empty`] for a size of 0; [`ChangeError::NoRoom`] when too little would stay free (see [`room`]); one sentence each for a missing
     /// directory, a read-only file system, a lack of rights, and a journal that cannot be written.
     pub fn create(journal: &Journal, run: &str, dir: &Path, size: Bytes) -> Result<Self, ChangeError> {
         let fail = |action| move |source: io::Error| ChangeError::in_dir(action, dir, source);
@@ -119,6 +119,9 @@ impl TestFile {
         let metadata = std::fs::metadata(&full).map_err(fail("look at"))?;
         if !metadata.is_dir() {
             return Err(ChangeError::NotADirectory { dir: dir.to_owned() });
+        }
+        if size.0 == 0 {
+            return Err(ChangeError::Empty { dir: dir.to_owned() });
         }
         let no_room = |free, kept| ChangeError::NoRoom { dir: dir.to_owned(), needed: size, free, kept };
         let (free, kept) = free_and_kept(&full)?;
@@ -143,7 +146,7 @@ impl TestFile {
             .map_err(|e| ChangeError::in_dir("make a test file in", dir, e.into()))?
             .into();
         journal.step("test file made");
-        match rustix::fs::fallocate(&created, FallocateFlags::empty(), 0, size.0.max(1)) {
+        match rustix::fs::fallocate(&created, FallocateFlags::empty(), 0, size.0) {
             // It will be written anyway; reserving only tells earlier that it does not fit.
             Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
             Err(Errno::NOSPC | Errno::DQUOT) => return Err(no_room(free, kept)),
@@ -166,7 +169,8 @@ impl TestFile {
     /// Removes it now, and tells whether that went well.
     ///
     /// # Errors
-    /// [`ChangeError::Undo`] or [`ChangeError::Journal`]; the next start tries again.
+    /// [`ChangeError::Meddled`] when somebody else changed the file, which is left then. [`ChangeError::Undo`],
+    /// [`ChangeError::Away`] or [`ChangeError::Journal`]; the next start tries again.
     pub fn remove(mut self) -> Result<(), ChangeError> {
         self.standing.take().map_or(Ok(()), |standing| self.journal.end(&standing))
     }
@@ -257,6 +261,33 @@ mod tests {
     }
 
     #[test]
+    fn the_owner_is_told_what_somebody_else_did() {
+        let place = Place::new();
+        let file = place.file();
+        let path = file.path().to_owned();
+        std::fs::File::options().write(true).open(&path).unwrap().set_len(2 << 20).unwrap();
+        let error = file.remove().unwrap_err();
+        assert!(matches!(error, ChangeError::Meddled { .. }), "{error}");
+        assert!(error.to_string().contains("grew meanwhile"), "{error}");
+        assert!(path.exists() && place.entries().is_empty());
+    }
+
+    #[test]
+    fn the_latest_change_is_undone_first() {
+        let place = Place::new();
+        let files: Vec<TestFile> = (0..8).map(|_| place.file()).collect();
+        let mut made: Vec<String> = files.iter().map(|file| file.path().display().to_string()).collect();
+        files.into_iter().for_each(std::mem::forget);
+        for entry in place.entries() {
+            let text = std::fs::read_to_string(&entry).unwrap();
+            std::fs::write(entry, text.replace("\"start_ticks\": ", "\"start_ticks\": 9")).unwrap();
+        }
+        let undone: Vec<String> = place.journal.recover().unwrap().into_iter().map(|told| told.target).collect();
+        made.reverse();
+        assert_eq!(undone, made);
+    }
+
+    #[test]
     fn an_unreadable_entry_is_told_and_kept() {
         let place = Place::new();
         std::fs::write(place.journal.dir().join("x.json"), "{").unwrap();
@@ -276,6 +307,7 @@ mod tests {
         assert!(matches!(create(place.dir.path(), size), ChangeError::NoRoom { .. }));
         let missing = create(&place.dir.path().join("missing"), 1);
         assert!(matches!(missing, ChangeError::NotADirectory { .. }), "{missing}");
+        assert!(matches!(create(place.dir.path(), 0), ChangeError::Empty { .. }));
         assert!(matches!(create(Path::new("/proc/version"), 1), ChangeError::NotADirectory { .. }));
         assert!(place.entries().is_empty());
     }
