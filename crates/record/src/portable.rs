@@ -22,12 +22,16 @@ use observe::{Cost, Sample};
 use rusqlite::Connection;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Seek, Write};
+use std::path::Path;
 
 /// The version that is written, and the latest that is read.
 const FORMAT: u64 = 1;
 /// No line of ours is longer; the longest holds a plan and a machine.
 const LONGEST_LINE: u64 = 8 << 20;
+/// No file of ours is longer, packed.
+const LONGEST_FILE: u64 = 1 << 30;
 /// No run of ours is longer, unpacked: a day of intervals.
 const LONGEST_RUN: u64 = 4 << 30;
 /// The counts of a histogram of ours, unpacked, take at most as many bytes: nine for each of its 32,768 buckets.
@@ -252,9 +256,19 @@ impl Store {
     /// Takes in a run that [`Store::export`] wrote. If the very same run is here already, nothing changes; if another run
     /// bears its name, it gets a new one. Gives the name under which it is here.
     ///
+    /// The whole file is read and checked before the database is touched, so that a slow sender keeps nobody from
+    /// writing there; meanwhile it lies in a nameless file beside the database.
+    ///
     /// # Errors
-    /// [`RecordError::NotPortable`] and [`RecordError::NewerPortable`]; nothing is taken in then. Those of the database.
+    /// [`RecordError::NotPortable`] and [`RecordError::NewerPortable`]; nothing is taken in then. [`RecordError::Io`] or
+    /// [`RecordError::Full`] when there is no room for the nameless file. Those of the database.
     pub fn import(&mut self, from: impl Read) -> Result<RunId, RecordError> {
+        let mut received = self.receive(from)?;
+        let mut lines = Lines::new(&received)?;
+        while !matches!(lines.next()?, Line::End { .. }) {}
+        lines.at_end()?;
+        received.rewind().map_err(|source| self.received("read what is imported beside", source))?;
+        let from = &received;
         let fail = self.fail();
         // Not a `Transaction`, which would borrow the connection: what was put in is read back before it is decided
         // whether it stays.
@@ -270,6 +284,39 @@ impl Store {
         }
         let (id, _) = taken?;
         committed.map(|()| id)
+    }
+
+    /// All that comes, in a file without a name.
+    fn receive(&self, mut from: impl Read) -> Result<File, RecordError> {
+        let dir = self.path().parent().filter(|dir| *dir != Path::new("")).unwrap_or(Path::new("."));
+        let mut to = tempfile::tempfile_in(dir)
+            .map_err(|source| self.received("make a file for what is imported beside", source))?;
+        let mut part = vec![0; 64 << 10];
+        let mut length = 0;
+        loop {
+            let read = match from.read(&mut part) {
+                Ok(0) => break,
+                Ok(read) => read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(source) => return Err(RecordError::Portable { action: "read", source }),
+            };
+            length += read as u64;
+            if length > LONGEST_FILE {
+                return Err(RecordError::NotPortable { why: "it is longer than any of ours".to_owned() });
+            }
+            to.write_all(&part[..read]).map_err(|source| self.received("keep what is imported beside", source))?;
+        }
+        to.rewind().map_err(|source| self.received("read what is imported beside", source))?;
+        Ok(to)
+    }
+
+    /// A failure of the file without a name.
+    fn received(&self, action: &'static str, source: io::Error) -> RecordError {
+        let path = self.path().to_owned();
+        match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => RecordError::Full { path },
+            _ => RecordError::Io { action, path, source },
+        }
     }
 
     /// Puts the run in; gives its name, and whether it is to stay.

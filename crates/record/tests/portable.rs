@@ -72,6 +72,49 @@ fn what_still_runs_is_not_exported() {
     assert!(matches!(here.export(&id, std::io::sink()), Err(RecordError::StillRunning { .. })));
 }
 
+/// A sender during whose every breath somebody else writes to the database.
+struct Slow<'a> {
+    rest: &'a [u8],
+    other: Store,
+    written: usize,
+}
+
+impl Read for Slow<'_> {
+    fn read(&mut self, to: &mut [u8]) -> std::io::Result<usize> {
+        let begun = std::time::Instant::now();
+        common::done(&mut self.other);
+        assert!(begun.elapsed() < std::time::Duration::from_secs(5), "the database was held");
+        self.written += 1;
+        let length = to.len().min(self.rest.len()).min(1000);
+        self.rest.read(&mut to[..length])
+    }
+}
+
+#[test]
+fn a_slow_sender_keeps_nobody_from_writing() {
+    let Pair { mut here, mut there, _dir } = pair();
+    let (id, file) = exported(&mut here);
+    let mut slow = Slow { rest: &file, other: Store::open(there.path()).unwrap(), written: 0 };
+    assert_eq!(there.import(&mut slow).unwrap(), id);
+    assert!(slow.written > 1);
+    assert_eq!(there.runs().unwrap().len(), slow.written + 1);
+    let record = there.load(&id).unwrap();
+    assert_eq!(record.steps, here.load(&id).unwrap().steps);
+}
+
+#[test]
+fn a_step_that_nobody_finished_arrives_as_unknown() {
+    let Pair { mut here, mut there, _dir } = pair();
+    let (id, mut spool, step) = common::begun(&mut here);
+    let unfinished = record::StepRecord { index: 1, cpu_user: None, cpu_system: None, observing: None, ..step };
+    here.commit_step(&mut spool, &unfinished).unwrap();
+    here.finish(&id, &record::State::Interrupted, &[]).unwrap();
+    let mut file = Vec::new();
+    here.export(&id, &mut file).unwrap();
+    let id = there.import(&file[..]).unwrap();
+    assert_eq!(there.load(&id).unwrap().steps[1], unfinished);
+}
+
 #[test]
 fn a_cut_file_changes_nothing() {
     let Pair { mut here, mut there, _dir } = pair();

@@ -64,10 +64,10 @@ fn a_long_series_is_thinned_and_loses_no_operation() {
         let intervals = || record.intervals.iter().filter(|(step, _)| *step == index).map(|(_, interval)| interval);
         assert_eq!(intervals().map(|interval| interval.read.operations()).sum::<u64>(), length);
         assert!(intervals().zip(intervals().skip(1)).all(|(one, next)| one.end == next.start));
-        assert_eq!(intervals().last().unwrap().end, Nanos::from_millis(length * 100));
+        assert_eq!(intervals().next_back().unwrap().end, Nanos::from_millis(length * 100));
         let samples = || record.samples.iter().filter(|(step, _)| *step == index).map(|(_, sample)| sample.at);
         assert_eq!(
-            (samples().next(), samples().last()),
+            (samples().next(), samples().next_back()),
             (Some(Nanos(0)), Some(Nanos::from_millis((length - 1) * 100)))
         );
     }
