@@ -103,6 +103,7 @@ impl<'a> Setup<'a> {
                 })
             }
             Target::File { fd, alignment, direct, .. } => {
+                sys::thread::own_descriptors();
                 let alignment = if direct { alignment.0.max(1) } else { 1 };
                 match self.engine {
                     Engine::IoUring => match Rings::new(fd, job, thread, self.refuse) {
