@@ -13,6 +13,8 @@ struct Criterion {
     what: &'static str,
     /// Its value and unit.
     value: Known<f64>,
+    /// Where less is better and the value is not known: what it certainly is not below.
+    at_least: Option<f64>,
     unit: &'static str,
     /// Good from here on.
     good: f64,
@@ -40,12 +42,17 @@ impl Criterion {
             Known::Is(value) if reaches(value, self.good) => Grade::Good,
             Known::Is(value) if reaches(value, self.bearable) => Grade::Bearable,
             Known::Is(_) => Grade::No,
+            Known::Unknown(_) if self.at_least.is_some_and(|floor| floor > self.bearable) => Grade::No,
             Known::Unknown(_) => Grade::Unknown,
         }
     }
     /// The figure against the threshold that it met, or missed, and whose threshold that is.
     fn why(&self) -> String {
-        let Known::Is(value) = self.value else { return format!("{}: {}", self.what, word(&self.value)) };
+        let value = match (&self.value, self.grade(), self.at_least) {
+            (Known::Is(value), ..) => significant(*value),
+            (_, Grade::No, Some(floor)) => format!("at least {}", significant(floor)),
+            (unknown, ..) => return format!("{}: {}", self.what, word(unknown)),
+        };
         let (relation, bound) = match (self.grade(), self.more_is_better) {
             (Grade::Good, true) => ("at least", self.good),
             (Grade::Good, false) => ("at most", self.good),
@@ -54,7 +61,7 @@ impl Criterion {
             (_, true) => ("below", self.bearable),
             (_, false) => ("above", self.bearable),
         };
-        let (value, bound, unit) = (significant(value), significant(bound), self.unit);
+        let (bound, unit) = (significant(bound), self.unit);
         format!("{}: {value} {unit}, {relation} {bound} {unit} ({})", self.what, self.source)
     }
 }
@@ -132,6 +139,10 @@ fn judge(purpose: &str, bearable: &str, criteria: &[Criterion]) -> Fitness {
     Fitness { purpose: purpose.to_owned(), verdict: verdict.to_owned(), why }
 }
 
+/// A p99 of a few operations is none, but that it lies below their median can be ruled out: were it so, each operation
+/// would be slower than the median with a chance of 1 %, half of four with one of 6 in 10,000.
+const FOR_MEDIAN: u64 = 4;
+
 /// The figures that the criteria need, in one unit each.
 struct Figures {
     swap_in_mbps: Known<f64>,
@@ -139,6 +150,7 @@ struct Figures {
     small_read_us: Known<f64>,
     small_read_qd32: Known<f64>,
     fsync_p99_ms: Known<f64>,
+    fsync_p50_ms: Option<f64>,
     seq_read: Known<f64>,
     seq_write: Known<f64>,
 }
@@ -155,6 +167,10 @@ impl Figures {
             small_read_us: figures.rand_read_4k_qd1_us.clone(),
             small_read_qd32: figures.rand_read_4k_qd32_iops.clone(),
             fsync_p99_ms: fsync_p99(steps, figures).map(|p99| p99.us() / 1e3),
+            fsync_p50_ms: (steps.measured("fsync").map_or(0, |step| step.write.operations()) >= FOR_MEDIAN)
+                .then(|| figures.fsync.get().and_then(|fsync| fsync.percentile(50.0)))
+                .flatten()
+                .map(|p50| p50.us() / 1e3),
             seq_read: figures.seq_read_mbps.clone(),
             seq_write: figures.seq_write_mbps.clone(),
         }
@@ -167,6 +183,7 @@ impl Figures {
         [Criterion {
             what: "pages read back under 70/30 load",
             value: self.swap_in_mbps.clone(),
+            at_least: None,
             unit: "MB/s",
             good: 160.0,
             bearable: 50.0,
@@ -182,6 +199,7 @@ impl Figures {
         [Criterion {
             what: "write + fsync p99",
             value: self.fsync_p99_ms.clone(),
+            at_least: self.fsync_p50_ms,
             unit: "ms",
             good: 5.0,
             bearable: 20.0,
@@ -197,6 +215,7 @@ impl Figures {
             Criterion {
                 what: "write + fsync p99",
                 value: self.fsync_p99_ms.clone(),
+                at_least: self.fsync_p50_ms,
                 unit: "ms",
                 good: 10.0,
                 bearable: 50.0,
@@ -206,6 +225,7 @@ impl Figures {
             Criterion {
                 what: "4 KiB random reads at depth 32",
                 value: self.small_read_qd32.clone(),
+                at_least: None,
                 unit: "IOPS",
                 good: 4000.0,
                 bearable: 1500.0,
@@ -223,6 +243,7 @@ impl Figures {
             Criterion {
                 what: "4 KiB random read at depth 1",
                 value: self.small_read_us.clone(),
+                at_least: None,
                 unit: "µs",
                 good: 400.0,
                 bearable: 2000.0,
@@ -232,6 +253,7 @@ impl Figures {
             Criterion {
                 what: "page write under load, mean",
                 value: self.swap_write_mean_us.clone(),
+                at_least: None,
                 unit: "µs",
                 good: 1000.0,
                 bearable: 10_000.0,
@@ -241,6 +263,7 @@ impl Figures {
             Criterion {
                 what: "sequential read",
                 value: self.seq_read.clone(),
+                at_least: None,
                 unit: "MB/s",
                 good: 25.0,
                 bearable: 10.0,
@@ -255,6 +278,7 @@ impl Figures {
         let criterion = |what, value: &Known<f64>| Criterion {
             what,
             value: value.clone(),
+            at_least: None,
             unit: "MB/s",
             good: 10.0,
             bearable: 4.0,
@@ -310,13 +334,19 @@ mod tests {
     }
 
     #[test]
-    fn too_few_fsyncs_decide_nothing() {
-        let few = |n| vec![Step::fsyncs("sda", Nanos(70_000_000)).replaced(&[1; 150][..n], Nanos(70_000_000))];
-        let all = verdicts(tier("sda", TierKind::Usb), few(99));
-        assert_eq!(words(&all)[1], "unknown", "{all:?}");
-        assert_eq!(all[1].2, "write + fsync p99: 99 operations are too few for it, 100 are needed");
-        assert_eq!(words(&all)[2], "unknown", "{all:?}");
-        assert_eq!(words(&verdicts(tier("sda", TierKind::Usb), few(100)))[1], "no");
+    fn few_fsyncs_decide_only_what_their_median_rules_out() {
+        let fsyncs = |n, each| {
+            let steps = vec![Step::fsyncs("sda", each).replaced(&[1; 150][..n], each)];
+            verdicts(tier("sda", TierKind::Usb), steps)
+        };
+        let fast = fsyncs(99, Nanos(1_000_000));
+        assert_eq!(words(&fast)[1..3], ["unknown", "unknown"], "{fast:?}");
+        assert_eq!(fast[1].2, "write + fsync p99: 99 operations are too few for it, 100 are needed");
+        let slow = fsyncs(20, Nanos(70_000_000));
+        assert_eq!(words(&slow)[1..3], ["no", "no"], "{slow:?}");
+        assert!(slow[1].2.starts_with("write + fsync p99: at least 70"), "{}", slow[1].2);
+        assert_eq!(words(&fsyncs(3, Nanos(70_000_000)))[1], "unknown");
+        assert_eq!(words(&fsyncs(100, Nanos(70_000_000)))[1], "no");
     }
 
     #[test]
