@@ -294,6 +294,11 @@ impl Job {
         {
             return range("bs", "a list of sizes that are multiples of the smallest", format!("{parts:?}"));
         }
+        if let Block::Split(parts) = &self.block
+            && parts.iter().any(|(_, weight)| *weight == 0)
+        {
+            return range("bssplit", "sizes with weights of at least 1", format!("{parts:?}"));
+        }
         if self.block.smallest().0 == 0 || self.block.largest().0 > 1024 * MIB {
             return range("bs", "from 1 B to 1 GiB", self.block.largest().to_string());
         }
@@ -325,6 +330,20 @@ impl Job {
         if self.size == Some(Bytes(0)) {
             return range("size", "at least one block", "0".to_owned());
         }
+        if let Some(until) = self.stop.until
+            && !(until.percent > 0.0 && until.percent <= 100.0)
+        {
+            return range("until", "above 0 and at most 100 per cent", until.percent.to_string());
+        }
+        if self.stop.time == Some(Nanos(0)) {
+            return range("runtime", "above 0", "0".to_owned());
+        }
+        if self.stop.bytes == Some(Bytes(0)) {
+            return range("bytes", "at least 1", "0".to_owned());
+        }
+        if self.stop.operations == Some(0) {
+            return range("operations", "at least 1", "0".to_owned());
+        }
         if self.stop.time.is_none() && self.stop.bytes.is_none() && self.stop.operations.is_none() {
             return Err(JobError::Endless);
         }
@@ -345,6 +364,28 @@ mod tests {
         assert_eq!(endless.check(), Err(JobError::Endless));
         let empty = Job { block: Block::Fixed(Bytes(0)), ..Job::default() };
         assert!(empty.check().is_err());
+    }
+
+    /// A confidence that no figure reaches would never end the job, a mix that no size is of would not be one.
+    #[test]
+    fn what_would_run_for_ever_or_as_something_else_is_refused() {
+        for percent in [f64::NAN, f64::INFINITY, 0.0, -1.0] {
+            let until = Some(Until { figure: Figure::Iops, percent, at_least: Nanos(0) });
+            let job = Job { stop: Stop { until, ..Job::default().stop }, ..Job::default() };
+            assert!(matches!(job.check(), Err(JobError::Range { field: "until", .. })), "{percent}");
+        }
+        for weights in [(0, 0), (1, 0)] {
+            let split = Block::Split(vec![(Bytes(4096), weights.0), (Bytes(65536), weights.1)]);
+            let job = Job { block: split, ..Job::default() };
+            assert!(matches!(job.check(), Err(JobError::Range { field: "bssplit", .. })), "{weights:?}");
+        }
+        for stop in [
+            Stop { time: Some(Nanos(0)), ..Stop::default() },
+            Stop { bytes: Some(Bytes(0)), ..Stop::default() },
+            Stop { operations: Some(0), ..Stop::default() },
+        ] {
+            assert!(Job { stop, ..Job::default() }.check().is_err(), "{stop:?}");
+        }
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub(crate) struct Stream {
 #[derive(Debug)]
 enum Sizes {
     Fixed(u32),
-    /// Sizes with cumulated weights.
+    /// Sizes with cumulated weights, each above 0 (see `Job::check`).
     Split(Vec<(u32, u64)>),
 }
 
@@ -79,7 +79,7 @@ impl Stream {
         let len = match &self.sizes {
             Sizes::Fixed(len) => u64::from(*len),
             Sizes::Split(sizes) => {
-                let total = sizes.last().map_or(1, |(_, sum)| (*sum).max(1));
+                let total = sizes.last().map_or(1, |(_, sum)| *sum);
                 let pick = below(total, &mut self.rng);
                 let len = sizes.iter().find(|(_, sum)| pick < *sum).map_or(self.unit, |(len, _)| u64::from(*len));
                 let len = len.min(self.end - offset);

@@ -1,10 +1,11 @@
 //! The method `job`: one job, spelled out with `--set`, on one target. Keys and meanings are fio's where fio has one.
 
+use crate::settings::Default::{self as Usually, Depends, Is, Nothing};
 use crate::settings::{Parameter, Settings, bad};
 use crate::{Method, MethodError, Request, Where};
 use basics::job::{Block, Direction, Engine, Entropy, Figure, Order, Pacing, Stop, Sync, Until};
 use basics::plan::Step;
-use basics::units::{GIB, MIB};
+use basics::units::{GIB, KIB, MIB};
 use basics::{Bytes, Job, Nanos, Plan};
 
 /// One job, spelled out.
@@ -14,41 +15,55 @@ pub struct JobMethod;
 const fn parameter(
     key: &'static str,
     aliases: &'static [&'static str],
-    default: &'static str,
+    default: Usually,
     help: &'static str,
 ) -> Parameter {
     Parameter { key, aliases, default, help }
 }
 
+const BS: &str = "4k; none with bssplit";
+const SIZE: &str = "256MiB of memory, 1GiB in a directory, else to the target's end";
+const RUNTIME: &str = "5s; none with bytes or operations";
+
 const PARAMETERS: &[Parameter] = &[
-    parameter("rw", &["readwrite"], "read", "read, write, randread, randwrite, rw (mixed, sequential) or randrw"),
-    parameter("rwmixread", &[], "50", "share of reads of rw and randrw, per cent"),
-    parameter("bs", &["blocksize"], "4k", "length of an operation; bssplit makes a mix of it"),
-    parameter("bssplit", &[], "", "sizes with weights: 4k/70:64k/30"),
-    parameter("depth", &["iodepth"], "1", "operations in flight for each thread"),
-    parameter("threads", &["numjobs"], "1", "threads"),
-    parameter("regions", &[], "separate", "separate: each thread in its own part; shared: all in the whole"),
-    parameter("offset", &[], "0", "where the region starts in the target"),
-    parameter("size", &["filesize"], "1GiB in a directory, else the whole", "length of the region, and of a test file"),
-    parameter("runtime", &["time"], "5s", "measured time; 0 for none (then bytes or operations end it)"),
-    parameter("bytes", &["io_size"], "", "end after so many bytes"),
-    parameter("operations", &["number_ios"], "", "end after so many operations"),
-    parameter("until", &[], "", "end when the figure's 95 % confidence interval is within so many per cent"),
-    parameter("figure", &[], "iops", "what `until` watches: iops or latency"),
-    parameter("warmup", &["ramp_time"], "0s", "run but not counted, first"),
-    parameter("direct", &[], "true", "past the page cache (O_DIRECT)"),
-    parameter("invalidate", &[], "false", "with direct=false: drop the target's cached pages first"),
-    parameter("sync", &[], "none", "none or dsync: every write durable (O_DSYNC)"),
-    parameter("fsync", &[], "", "an fsync after every so many writes"),
-    parameter("fdatasync", &[], "", "an fdatasync after every so many writes"),
-    parameter("end_fsync", &[], "false", "one fsync at the end, inside the measured time"),
-    parameter("rate", &["rate_iops"], "", "open loop: operations a second, latency from the intended time"),
-    parameter("rate_process", &[], "linear", "linear (fixed interval) or poisson"),
-    parameter("random", &["random_distribution"], "permuted", "permuted (each block once a pass), uniform, zipf:1.2"),
-    parameter("entropy", &[], "incompressible", "what is written: zeros, compressible (2:1), incompressible, dedup"),
-    parameter("engine", &["ioengine"], "auto", "auto, psync, io_uring, mmap or memory"),
-    parameter("interval", &["log_avg_msec"], "100ms", "width of an interval of the series"),
-    parameter("seed", &["randseed"], "42", "seed of every random choice"),
+    parameter("rw", &["readwrite"], Is("read"), "read, write, randread, randwrite, rw (mixed, sequential) or randrw"),
+    parameter("rwmixread", &[], Is("50"), "share of reads of rw and randrw, per cent"),
+    parameter("bs", &["blocksize"], Depends(BS), "length of an operation"),
+    parameter("bssplit", &[], Nothing, "sizes with weights: 4k/70:64k/30"),
+    parameter("depth", &["iodepth"], Is("1"), "operations in flight for each thread"),
+    parameter("threads", &["numjobs"], Is("1"), "threads"),
+    parameter("regions", &[], Is("separate"), "separate: each thread in its own part; shared: all in the whole"),
+    parameter("offset", &[], Is("0"), "where the region starts in the target"),
+    parameter("size", &["filesize"], Depends(SIZE), "length of the region, and of a test file"),
+    parameter("runtime", &["time"], Depends(RUNTIME), "measured time; 0 for none"),
+    parameter("bytes", &["io_size"], Nothing, "end after so many bytes"),
+    parameter("operations", &["number_ios"], Nothing, "end after so many operations"),
+    parameter("until", &[], Nothing, "end when the figure's 95 % confidence interval is within so many per cent"),
+    parameter("figure", &[], Is("iops"), "what `until` watches: iops or latency"),
+    parameter("warmup", &["ramp_time"], Is("0s"), "run but not counted, first"),
+    parameter("direct", &[], Is("true"), "past the page cache (O_DIRECT)"),
+    parameter("invalidate", &[], Is("false"), "with direct=false: drop the target's cached pages first"),
+    parameter("sync", &[], Is("none"), "none or dsync: every write durable (O_DSYNC)"),
+    parameter("fsync", &[], Nothing, "an fsync after every so many writes"),
+    parameter("fdatasync", &[], Nothing, "an fdatasync after every so many writes"),
+    parameter("end_fsync", &[], Is("false"), "one fsync at the end, inside the measured time"),
+    parameter("rate", &["rate_iops"], Nothing, "open loop: operations a second, latency from the intended time"),
+    parameter("rate_process", &[], Is("linear"), "linear (fixed interval) or poisson"),
+    parameter(
+        "random",
+        &["random_distribution"],
+        Is("permuted"),
+        "permuted (each block once a pass), uniform, zipf:1.2",
+    ),
+    parameter(
+        "entropy",
+        &[],
+        Is("incompressible"),
+        "what is written: zeros, compressible (2:1), incompressible, dedup",
+    ),
+    parameter("engine", &["ioengine"], Is("auto"), "auto, psync, io_uring, mmap or memory"),
+    parameter("interval", &["log_avg_msec"], Is("100ms"), "width of an interval of the series"),
+    parameter("seed", &["randseed"], Is("42"), "seed of every random choice"),
 ];
 
 impl Method for JobMethod {
@@ -69,23 +84,38 @@ impl Method for JobMethod {
     }
     fn plan(&self, request: &Request<'_>) -> Result<Plan, MethodError> {
         let settings = request.settings;
-        let job = job(settings)?;
+        if request.as_published {
+            return Err(MethodError::NotPublished(self.name()));
+        }
+        let usual = match request.site.at {
+            Where::Memory => Some(Bytes(256 * MIB)),
+            Where::Directory(_) => Some(Bytes(GIB)),
+            Where::Null { .. } | Where::File(_) | Where::Device { .. } => None,
+        };
+        let mut job = job(settings)?;
+        job.size = settings.get("size")?.or(usual);
         job.check()?;
-        let size = settings.get("size")?.unwrap_or(match request.site.at {
-            Where::Memory => Bytes(256 * MIB),
-            _ => Bytes(GIB),
-        });
+        let size = job.size.unwrap_or_default();
+        let bs = match job.block {
+            Block::Fixed(size) => Some(size.0.to_string()),
+            Block::Split(_) => None,
+        };
+        let decided = [
+            ("bs", bs),
+            ("size", job.size.map(|size| size.0.to_string())),
+            ("runtime", Some(job.stop.time.map_or_else(|| "0".to_owned(), |time| format!("{}ns", time.0)))),
+        ];
         // A test file reaches to the region's end; elsewhere the region is what was asked, or the whole.
         let whole = job.offset + size;
         let fills_itself = job.direction == Direction::Write && job.order == Order::Sequential && job.offset.0 == 0;
         Ok(Plan {
             method: self.name().to_owned(),
-            parameters: settings.to_map(),
+            parameters: settings.resolved(&decided),
             as_published: false,
             seed: job.seed,
             targets: vec![request.site.target(whole, job.entropy, fills_itself)],
             steps: vec![Step {
-                name: settings.text("rw").unwrap_or("read").to_owned(),
+                name: settings.word("rw")?.to_owned(),
                 tier: request.site.tier.clone(),
                 target: 0,
                 job,
@@ -98,9 +128,8 @@ impl Method for JobMethod {
 
 /// The job that the settings spell out.
 fn job(settings: &Settings) -> Result<Job, MethodError> {
-    let default = Job::default();
-    let mix = settings.get("rwmixread")?.unwrap_or(50);
-    let rw = settings.text("rw").unwrap_or("read");
+    let mix = settings.value("rwmixread")?;
+    let rw = settings.word("rw")?;
     let (direction, random) = match rw {
         "read" => (Direction::Read, false),
         "write" => (Direction::Write, false),
@@ -112,7 +141,7 @@ fn job(settings: &Settings) -> Result<Job, MethodError> {
     };
     // Read in any case, so that a wrong word is told even where it would not matter.
     let scattered = order(settings)?;
-    let engine = match settings.text("engine").unwrap_or("auto") {
+    let engine = match settings.word("engine")? {
         "auto" => Engine::Auto,
         "psync" | "sync" | "pvsync" | "pvsync2" => Engine::Psync,
         "io_uring" => Engine::IoUring,
@@ -120,7 +149,7 @@ fn job(settings: &Settings) -> Result<Job, MethodError> {
         "memory" => Engine::Memory,
         other => return Err(bad("engine", other, "say auto, psync, io_uring, mmap or memory")),
     };
-    let entropy = match settings.text("entropy").unwrap_or("incompressible") {
+    let entropy = match settings.word("entropy")? {
         "zeros" => Entropy::Zeros,
         "compressible" => Entropy::Compressible,
         "incompressible" => Entropy::Incompressible,
@@ -131,31 +160,31 @@ fn job(settings: &Settings) -> Result<Job, MethodError> {
         direction,
         order: if random { scattered } else { Order::Sequential },
         block: block(settings)?,
-        depth: settings.get("depth")?.unwrap_or(default.depth),
-        threads: settings.get("threads")?.unwrap_or(default.threads),
-        separate_regions: match settings.text("regions").unwrap_or("separate") {
+        depth: settings.value("depth")?,
+        threads: settings.value("threads")?,
+        separate_regions: match settings.word("regions")? {
             "separate" => true,
             "shared" => false,
             other => return Err(bad("regions", other, "say separate or shared")),
         },
-        offset: settings.get("offset")?.unwrap_or_default(),
+        offset: settings.value("offset")?,
         size: settings.get("size")?,
-        direct: settings.flag("direct")?.unwrap_or(true),
-        invalidate: settings.flag("invalidate")?.unwrap_or(default.invalidate),
+        direct: settings.flag("direct")?,
+        invalidate: settings.flag("invalidate")?,
         sync: sync(settings)?,
-        end_fsync: settings.flag("end_fsync")?.unwrap_or(false),
+        end_fsync: settings.flag("end_fsync")?,
         pacing: pacing(settings)?,
         entropy,
         stop: stop(settings)?,
-        warmup: settings.get("warmup")?.unwrap_or_default(),
+        warmup: settings.value("warmup")?,
         engine,
-        interval: settings.get("interval")?.unwrap_or(default.interval),
-        seed: settings.get("seed")?.unwrap_or(default.seed),
+        interval: settings.value("interval")?,
+        seed: settings.value("seed")?,
     })
 }
 
 fn order(settings: &Settings) -> Result<Order, MethodError> {
-    match settings.text("random").unwrap_or("permuted") {
+    match settings.word("random")? {
         "permuted" => Ok(Order::Permuted),
         "uniform" | "random" => Ok(Order::Uniform),
         "zipf" => Ok(Order::Zipf { theta: 1.2 }),
@@ -168,7 +197,7 @@ fn order(settings: &Settings) -> Result<Order, MethodError> {
 
 fn block(settings: &Settings) -> Result<Block, MethodError> {
     let Some(split) = settings.text("bssplit") else {
-        return Ok(Block::Fixed(settings.get("bs")?.unwrap_or(Bytes(4096))));
+        return Ok(Block::Fixed(settings.get("bs")?.unwrap_or(Bytes(4 * KIB))));
     };
     let parts = split.split(':').map(|part| {
         let (size, weight) = part.split_once('/')?;
@@ -179,7 +208,7 @@ fn block(settings: &Settings) -> Result<Block, MethodError> {
 }
 
 fn sync(settings: &Settings) -> Result<Sync, MethodError> {
-    let every_write = settings.text("sync").unwrap_or("none");
+    let every_write = settings.word("sync")?;
     match (every_write, settings.get("fsync")?, settings.get("fdatasync")?) {
         ("none" | "0", None | Some(0), None | Some(0)) => Ok(Sync::None),
         ("none" | "0", Some(every), None | Some(0)) => Ok(Sync::Fsync { every }),
@@ -191,7 +220,7 @@ fn sync(settings: &Settings) -> Result<Sync, MethodError> {
 }
 
 fn pacing(settings: &Settings) -> Result<Pacing, MethodError> {
-    let poisson = match settings.text("rate_process").unwrap_or("linear") {
+    let poisson = match settings.word("rate_process")? {
         "linear" => false,
         "poisson" => true,
         other => return Err(bad("rate_process", other, "say linear or poisson")),
@@ -211,18 +240,14 @@ fn stop(settings: &Settings) -> Result<Stop, MethodError> {
         Some(Nanos(0)) => None,
         Some(time) => Some(time),
         None if bytes.is_some() || operations.is_some() => None,
-        None => Job::default().stop.time,
+        None => Some(Nanos::from_millis(5000)),
     };
-    let figure = match settings.text("figure").unwrap_or("iops") {
+    let figure = match settings.word("figure")? {
         "iops" => Figure::Iops,
         "latency" => Figure::MeanLatency,
         other => return Err(bad("figure", other, "say iops or latency")),
     };
-    let until = match settings.get::<f64>("until")? {
-        Some(percent) if percent > 0.0 => Some(Until { figure, percent, at_least: Nanos::from_millis(1000) }),
-        Some(percent) => return Err(bad("until", &percent.to_string(), "must be above 0 per cent")),
-        None => None,
-    };
+    let until = settings.get("until")?.map(|percent| Until { figure, percent, at_least: Nanos::from_millis(1000) });
     Ok(Stop { time, bytes, operations, until })
 }
 
@@ -235,12 +260,15 @@ mod tests {
     use machine::Machine;
 
     fn plan(words: &[&str]) -> Result<Plan, MethodError> {
+        plan_at(words, Where::Directory("/mnt".into()), false)
+    }
+
+    fn plan_at(words: &[&str], at: Where, as_published: bool) -> Result<Plan, MethodError> {
         let words: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
         let settings = Settings::parse("job", PARAMETERS, &words)?;
-        let at = Where::Directory("/mnt".into());
         let site = Site { tier: Some("sda".into()), at, room: Known::default(), compresses: false };
         let machine = Machine::default();
-        JobMethod.plan(&Request { site: &site, settings: &settings, as_published: false, machine: &machine })
+        JobMethod.plan(&Request { site: &site, settings: &settings, as_published, machine: &machine })
     }
 
     #[test]
@@ -262,9 +290,21 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused_by_name() {
-        for word in
-            ["rw=sideways", "bs=big", "bssplit=4k", "random=fair", "sync=maybe", "engine=libaio", "until=-1", "zz=1"]
-        {
+        for word in [
+            "rw=sideways",
+            "bs=big",
+            "bssplit=4k",
+            "random=fair",
+            "sync=maybe",
+            "engine=libaio",
+            "until=-1",
+            "zz=1",
+            "until=nan",
+            "until=inf",
+            "bssplit=4k/0:64k/0",
+            "operations=0",
+            "bytes=0",
+        ] {
             let error = plan(&[word]).unwrap_err().to_string();
             assert!(error.contains(word.split('=').next().unwrap()), "{word}: {error}");
         }
@@ -277,5 +317,53 @@ mod tests {
         let plan = plan(&["rw=randrw", "rwmixread=70", "bssplit=4k/70:64k/30"]).unwrap();
         assert_eq!(plan.steps[0].job.block, Block::Split(vec![(Bytes(4096), 70), (Bytes(65536), 30)]));
         assert_eq!(plan.steps[0].job.direction, Direction::Mixed { read_percent: 70 });
+    }
+
+    /// What the table says in words about the defaults that depend on more, held against what the plan does.
+    #[test]
+    fn the_table_says_what_is_done() {
+        let default = |key| PARAMETERS.iter().find(|parameter| parameter.key == key).unwrap().default.text();
+        let first = |text: &str| -> Bytes { text.split([' ', ';']).next().unwrap().parse().unwrap() };
+        let size = |at| plan_at(&[], at, false).unwrap().steps[0].job.size;
+        let [memory, directory, rest] = default("size").split(", ").collect::<Vec<_>>().try_into().unwrap();
+        assert_eq!((memory, directory), ("256MiB of memory", "1GiB in a directory"));
+        assert_eq!(size(Where::Memory), Some(first(memory)));
+        assert_eq!(size(Where::Directory("/mnt".into())), Some(first(directory)));
+        assert_eq!((size(Where::File("/mnt/file".into())), rest), (None, "else to the target's end"));
+
+        assert_eq!(default("bs"), "4k; none with bssplit");
+        assert_eq!(plan(&[]).unwrap().steps[0].job.block, Block::Fixed(first(default("bs"))));
+        assert!(!plan(&["bssplit=4k/1:8k/1"]).unwrap().parameters.contains_key("bs"));
+
+        assert_eq!(default("runtime"), "5s; none with bytes or operations");
+        let time = |words: &[&str]| plan(words).unwrap().steps[0].job.stop.time;
+        assert_eq!(time(&[]), Some("5s".parse().unwrap()));
+        assert_eq!((time(&["bytes=1M"]), time(&["operations=9"])), (None, None));
+    }
+
+    #[test]
+    fn without_settings_it_is_the_default_job() {
+        let plan = plan_at(&[], Where::File("/mnt/file".into()), false).unwrap();
+        assert_eq!(plan.steps[0].job, Job::default());
+        assert_eq!(plan.parameters["depth"], "1");
+    }
+
+    #[test]
+    fn the_parameters_of_a_plan_make_it_again() {
+        let odd = ["rw=randrw", "bssplit=4k/70:64k/30", "bytes=1M", "until=2", "fsync=3", "rate=100", "random=zipf"];
+        for words in [&[][..], &odd[..], &["size=512M", "runtime=1.5s", "sync=dsync", "seed=7", "direct=no"][..]] {
+            for at in [Where::Memory, Where::Directory("/mnt".into()), Where::File("/mnt/file".into())] {
+                let first = plan_at(words, at.clone(), false).unwrap();
+                let again: Vec<String> = first.parameters.iter().map(|(key, value)| format!("{key}={value}")).collect();
+                let again: Vec<&str> = again.iter().map(String::as_str).collect();
+                assert_eq!(plan_at(&again, at, false).unwrap(), first);
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_never_published_cannot_be_done_to_the_letter() {
+        let error = plan_at(&[], Where::Memory, true).unwrap_err();
+        assert!(matches!(error, MethodError::NotPublished("job")), "{error}");
     }
 }

@@ -11,7 +11,7 @@ mod survey;
 mod swap_sim;
 
 pub use check::{Effort, check};
-pub use settings::{Parameter, Settings};
+pub use settings::{Default, Parameter, Settings};
 pub use site::{Site, Where};
 pub use survey::survey;
 
@@ -107,6 +107,9 @@ pub enum MethodError {
         /// What it should be.
         why: String,
     },
+    /// `--as-published` where nothing was.
+    #[error("method {0} was not published anywhere; leave --as-published away")]
+    NotPublished(&'static str),
     /// The settings make no sense together.
     #[error(transparent)]
     Job(#[from] basics::job::JobError),

@@ -1,7 +1,8 @@
 //! The method `swap-sim`: what a swap area would have to do, as the first article simulates it with fio: 16 KiB random
-//! blocks (the page of a Raspberry Pi 5; elsewhere the kernel's own), 70 % reads, depth 4, on a 512 MiB file, for 60 s.
+//! blocks (the page of a Raspberry Pi 5; without `--as-published` the kernel's own), 70 % reads, depth 4, on a 512 MiB
+//! file, for 60 s.
 
-use crate::settings::{Parameter, bad};
+use crate::settings::{Default as Usually, Parameter, Settings, bad};
 use crate::{Method, MethodError, Request};
 use basics::job::{Block, Direction, Entropy, Figure, Order, Stop, Until};
 use basics::plan::Step;
@@ -12,22 +13,51 @@ use basics::{Bytes, Job, Nanos, Plan};
 #[derive(Debug)]
 pub struct SwapSim;
 
+/// The page of the published simulation, that of a Raspberry Pi 5.
+pub(crate) const PAGE: Bytes = Bytes(16384);
+
 const PARAMETERS: &[Parameter] = &[
     Parameter {
         key: "page",
         aliases: &["bs"],
-        default: "the kernel's page",
-        help: "length of an operation; 16k is that of the published table",
+        default: Usually::Depends("the kernel's page; 16KiB with --as-published"),
+        help: "length of an operation",
     },
-    Parameter { key: "size", aliases: &[], default: "512MiB", help: "length of the test file" },
-    Parameter { key: "runtime", aliases: &[], default: "60s", help: "measured time at most" },
+    Parameter { key: "size", aliases: &[], default: Usually::Is("512MiB"), help: "length of the test file" },
+    Parameter { key: "runtime", aliases: &[], default: Usually::Is("60s"), help: "measured time at most" },
     Parameter {
         key: "until",
         aliases: &[],
-        default: "2",
-        help: "end when the rate is known to so many per cent (not with --as-published)",
+        default: Usually::Depends("2; none with --as-published"),
+        help: "end when the rate is known to so many per cent",
     },
+    Parameter { key: "seed", aliases: &["randseed"], default: Usually::Is("42"), help: "seed of every random choice" },
 ];
+
+/// Where `until` is not set and may be.
+const UNTIL: f64 = 2.0;
+
+/// Refuses settings that depart from what was published: page, size and time have its values (the table's defaults), and
+/// nothing ends it early.
+fn to_the_letter(settings: &Settings) -> Result<(), MethodError> {
+    fn same<T>(settings: &Settings, key: &str, published: T) -> Result<(), MethodError>
+    where
+        T: std::str::FromStr<Err: std::fmt::Display> + PartialEq + std::fmt::Display,
+    {
+        match (settings.given(key), settings.get::<T>(key)?) {
+            (Some(typed), Some(value)) if value != published => {
+                Err(bad(key, typed, format!("as published it is {published}; leave this or --as-published away")))
+            }
+            _ => Ok(()),
+        }
+    }
+    same(settings, "page", PAGE)?;
+    same(settings, "size", Bytes(512 * MIB))?;
+    same(settings, "runtime", Nanos::from_millis(60_000))?;
+    settings.given("until").map_or(Ok(()), |typed| {
+        Err(bad("until", typed, "as published nothing ends it early; leave this or --as-published away"))
+    })
+}
 
 /// The job at the heart of it; `check` uses the same.
 pub(crate) fn swap_job(page: Bytes, seed: u64) -> Job {
@@ -60,24 +90,21 @@ impl Method for SwapSim {
     }
     fn plan(&self, request: &Request<'_>) -> Result<Plan, MethodError> {
         let settings = request.settings;
-        let page = settings.get("page")?.unwrap_or(request.page_size());
-        let size = settings.get("size")?.unwrap_or(Bytes(512 * MIB));
-        let percent: f64 = settings.get("until")?.unwrap_or(2.0);
-        if percent <= 0.0 {
-            return Err(bad("until", &percent.to_string(), "must be above 0 per cent"));
+        if request.as_published {
+            to_the_letter(settings)?;
         }
-        let until = Until { figure: Figure::Iops, percent, at_least: Nanos::from_millis(3000) };
-        let mut job = swap_job(page, Job::default().seed);
+        let page = settings.get("page")?.unwrap_or(if request.as_published { PAGE } else { request.page_size() });
+        let size = settings.value("size")?;
+        let percent = settings.get("until")?.or((!request.as_published).then_some(UNTIL));
+        let until = percent.map(|percent| Until { figure: Figure::Iops, percent, at_least: Nanos::from_millis(3000) });
+        let mut job = swap_job(page, settings.value("seed")?);
         job.size = Some(size);
-        job.stop = Stop {
-            time: Some(settings.get("runtime")?.unwrap_or(Nanos::from_millis(60_000))),
-            until: (!request.as_published).then_some(until),
-            ..Stop::default()
-        };
+        job.stop = Stop { time: Some(settings.value("runtime")?), until, ..Stop::default() };
         job.check()?;
         Ok(Plan {
             method: self.name().to_owned(),
-            parameters: settings.to_map(),
+            parameters: settings
+                .resolved(&[("page", Some(page.0.to_string())), ("until", percent.map(|percent| percent.to_string()))]),
             as_published: request.as_published,
             seed: job.seed,
             targets: vec![request.site.target(size, Entropy::Incompressible, false)],
@@ -90,5 +117,71 @@ impl Method for SwapSim {
             }],
             left_out: Vec::new(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Site, Where};
+    use basics::Known;
+    use machine::Machine;
+
+    fn plan(words: &[&str], as_published: bool) -> Result<Plan, MethodError> {
+        let words: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
+        let settings = Settings::parse("swap-sim", PARAMETERS, &words)?;
+        let at = Where::Directory("/mnt".into());
+        let site = Site { tier: None, at, room: Known::default(), compresses: false };
+        let machine = Machine { page_size: Known::Is(Bytes(4096)), ..Machine::default() };
+        SwapSim.plan(&Request { site: &site, settings: &settings, as_published, machine: &machine })
+    }
+
+    #[test]
+    fn as_published_is_to_the_letter_or_bad_usage() {
+        let letter = plan(&[], true).unwrap();
+        let job = &letter.steps[0].job;
+        assert!(letter.as_published);
+        assert_eq!((&job.block, job.size), (&Block::Fixed(PAGE), Some(Bytes(512 * MIB))));
+        assert_eq!(job.stop, Stop { time: Some(Nanos::from_millis(60_000)), ..Stop::default() });
+        let said_again = plan(&["page=16k", "size=512MiB", "runtime=1m"], true).unwrap();
+        assert_eq!(said_again.steps, letter.steps);
+        for departs in ["page=4k", "size=1GiB", "runtime=5s", "until=2"] {
+            let error = plan(&[departs], true).unwrap_err();
+            assert!(matches!(error, MethodError::Value { .. }), "{departs}: {error}");
+            assert!(error.to_string().contains("as published"), "{error}");
+            assert!(!plan(&[departs], false).unwrap().as_published);
+        }
+    }
+
+    /// What the table says in words about the defaults that depend on more, held against what the plan does.
+    #[test]
+    fn the_table_says_what_is_done() {
+        let default = |key| PARAMETERS.iter().find(|parameter| parameter.key == key).unwrap().default.text();
+        let (usual, letter) = (plan(&[], false).unwrap(), plan(&[], true).unwrap());
+        assert_eq!(default("page"), "the kernel's page; 16KiB with --as-published");
+        let page = |plan: &Plan| plan.steps[0].job.block.largest();
+        assert_eq!((page(&usual), page(&letter)), (Bytes(4096), "16KiB".parse().unwrap()));
+        assert_eq!(default("until"), "2; none with --as-published");
+        let percent = |plan: &Plan| plan.steps[0].job.stop.until.map(|until| until.percent);
+        assert_eq!((percent(&usual), percent(&letter)), (Some(2.0), None));
+    }
+
+    #[test]
+    fn the_parameters_of_a_plan_make_it_again() {
+        for (words, as_published) in [(vec![], true), (vec![], false), (vec!["page=64k", "until=1.5", "seed=7"], false)]
+        {
+            let first = plan(&words, as_published).unwrap();
+            let words: Vec<String> = first.parameters.iter().map(|(key, value)| format!("{key}={value}")).collect();
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            assert_eq!(plan(&words, as_published).unwrap(), first);
+        }
+    }
+
+    #[test]
+    fn what_would_never_or_at_once_end_is_refused() {
+        for word in ["until=nan", "until=0", "until=-1", "until=inf", "runtime=0"] {
+            let error = plan(&[word], false).unwrap_err().to_string();
+            assert!(error.contains(word.split('=').next().unwrap()), "{word}: {error}");
+        }
     }
 }

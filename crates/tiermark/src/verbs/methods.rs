@@ -33,7 +33,10 @@ fn explain(method: &dyn Method) -> String {
     }
     text.push_str("\nparameters (--set KEY=VALUE)\n");
     for parameter in method.parameters() {
-        let default = if parameter.default.is_empty() { String::new() } else { format!(" ({})", parameter.default) };
+        let default = match parameter.default.text() {
+            "" => String::new(),
+            text => format!(" ({text})"),
+        };
         let _ = writeln!(text, "  {:<13}{}{default}", parameter.key, parameter.help);
         if !parameter.aliases.is_empty() {
             let _ = writeln!(text, "  {:<13}also {}", "", parameter.aliases.join(", "));
@@ -46,7 +49,7 @@ fn as_json(method: &dyn Method) -> serde_json::Value {
     let parameters: Vec<_> = method
         .parameters()
         .iter()
-        .map(|p| json!({ "key": p.key, "aliases": p.aliases, "default": p.default, "help": p.help }))
+        .map(|p| json!({ "key": p.key, "aliases": p.aliases, "default": p.default.text(), "help": p.help }))
         .collect();
     json!({
         "name": method.name(),
