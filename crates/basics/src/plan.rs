@@ -100,7 +100,7 @@ pub struct Plan {
     pub parameters: BTreeMap<String, String>,
     /// True when it reproduces a published procedure to the letter.
     pub as_published: bool,
-    /// Seed of every random choice; each job carries its own, derived from it.
+    /// Seed of every random choice; the job of each step carries its own, which [`step_seed`] derives from this one.
     pub seed: u64,
     /// What the steps run against, made ready in this order when first used.
     pub targets: Vec<Target>,
@@ -109,6 +109,20 @@ pub struct Plan {
     /// What could not be planned, and why.
     #[serde(default)]
     pub left_out: Vec<LeftOut>,
+}
+
+/// The seed of a plan's step with this index. The first step has the plan's own; each further one has splitmix64's number
+/// of it, so that no two steps visit a region in the same order: the second would find in a device's cache what the first
+/// had just read.
+pub fn step_seed(seed: u64, step: usize) -> u64 {
+    if step == 0 {
+        return seed;
+    }
+    // Steele, Lea, Flood: Fast splittable pseudorandom number generators (2014).
+    let mut z = seed.wrapping_add((step as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
 }
 
 impl Plan {
@@ -150,6 +164,15 @@ mod tests {
         assert_ne!(first, plan.hash());
         let json = serde_json::to_string(&plan).unwrap();
         assert_eq!(serde_json::from_str::<Plan>(&json).unwrap(), plan);
+    }
+
+    #[test]
+    fn each_step_has_a_seed_of_its_own() {
+        assert_eq!(step_seed(42, 0), 42);
+        // The published test vector of splitmix64: the first output for the state 1234567.
+        assert_eq!(step_seed(1_234_567, 1), 6_457_827_717_110_365_317);
+        let seeds: std::collections::BTreeSet<u64> = (0..1000).map(|step| step_seed(42, step)).collect();
+        assert_eq!(seeds.len(), 1000);
     }
 
     #[test]

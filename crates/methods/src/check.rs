@@ -12,9 +12,9 @@
 //! | `ram-read`, `ram-write`, `ram-load` | bandwidth by 1 MiB blocks; dependent loads over 256 MiB |
 
 use crate::site::{Site, Where};
-use crate::swap_sim::swap_job;
+use crate::swap_sim::{PAGE, swap_job};
 use basics::job::{Block, Direction, Engine, Entropy, Figure, Order, Stop, Sync, Until};
-use basics::plan::{LeftOut, Step};
+use basics::plan::{LeftOut, Step, step_seed};
 use basics::units::{GIB, MIB};
 use basics::{Bytes, Job, Nanos, Plan};
 use std::collections::BTreeMap;
@@ -60,8 +60,6 @@ const RAM_STEP: Nanos = Nanos::from_millis(700);
 const LEAST_STEP: Nanos = Nanos::from_millis(150);
 /// Memory walked over: well beyond the last-level cache of a small machine.
 const RAM_WALK: Bytes = Bytes(256 * MIB);
-/// The page of the published swap simulation and of a Raspberry Pi 5, so that its table can stand beside.
-const PAGE: Bytes = Bytes(16384);
 
 /// The plan of a check over `sites`.
 pub fn check(effort: Effort, sites: &[Site], mut left_out: Vec<LeftOut>) -> Plan {
@@ -73,6 +71,7 @@ pub fn check(effort: Effort, sites: &[Site], mut left_out: Vec<LeftOut>) -> Plan
     let for_disks = budget.whole - Nanos(RAM_STEP.0 * memory.len() as u64);
     let mut targets = Vec::new();
     let mut steps = Vec::new();
+    let seed = Job::default().seed;
     let mut of_site = BTreeMap::new();
     for (i, draft) in memory.into_iter().chain(disks) {
         let site = &sites[i];
@@ -100,7 +99,7 @@ pub fn check(effort: Effort, sites: &[Site], mut left_out: Vec<LeftOut>) -> Plan
         let stop = Stop { time: Some(time), bytes, operations: None, until: (!draft.whole_file).then_some(until) };
         // Thirty intervals at the least, so that a confidence interval can be had from a short step.
         let interval = Nanos((time.0 / 40).clamp(10_000_000, 100_000_000));
-        let job = Job { stop, interval, ..draft.job };
+        let job = Job { stop, interval, seed: step_seed(seed, steps.len()), ..draft.job };
         steps.push(Step { name: draft.name.to_owned(), tier: site.tier.clone(), target, job, may_fail: true });
     }
     for site in sites.iter().filter(|site| matches!(site.at, Where::Device { .. })) {
@@ -117,7 +116,7 @@ pub fn check(effort: Effort, sites: &[Site], mut left_out: Vec<LeftOut>) -> Plan
         method: "check".to_owned(),
         parameters: BTreeMap::from([("effort".to_owned(), budget.name.to_owned())]),
         as_published: false,
-        seed: Job::default().seed,
+        seed,
         targets,
         steps,
         left_out,
@@ -206,6 +205,15 @@ mod tests {
                 assert!(longest <= seconds, "{effort:?} with {disks} disks: {longest} s");
             }
         }
+    }
+
+    /// Or the reads at depth 32 would find in the device's cache what those at depth 1 had read just before.
+    #[test]
+    fn no_two_steps_visit_a_file_in_the_same_order() {
+        let plan = check(Effort::Usual, &[memory(), directory("sda", 10 * GIB, true)], vec![]);
+        let seeds: std::collections::BTreeSet<u64> = plan.steps.iter().map(|step| step.job.seed).collect();
+        assert_eq!(seeds.len(), plan.steps.len());
+        assert_eq!(plan.steps[0].job.seed, plan.seed);
     }
 
     #[test]
