@@ -3,6 +3,12 @@
 #![forbid(unsafe_code)]
 
 pub mod articles;
+mod device;
 mod devices;
+pub mod distribution;
+pub mod format;
 
+pub use device::{Device, Request};
 pub use devices::{Figure, Published, PublishedDevice, device, published};
+pub use distribution::Latency;
+pub use format::{Profile, ProfileError};

@@ -1,0 +1,479 @@
+//! A device in virtual time: told when an operation comes, it says when it will be done. The same model paces the emulated
+//! disk and runs jobs without any disk. It is known on arrival when an operation ends, because the link stands before the
+//! medium: queue (if it is full, until one of those before is done), link (one after the other), medium (a free channel;
+//! latency and transfer), and whatever stalls, cache, zone and heat add. Seeded: equal arrivals, equal answers.
+
+use crate::distribution::{Sampler, unit};
+use crate::format::{Cache, Direction, Flush, Link, Mixed, Pattern, Profile, ProfileError, Slowdown, Stall, Zone};
+use basics::{Bytes, Nanos};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::SeedableRng;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// What is asked of a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Request {
+    /// Bytes from the device.
+    Read {
+        /// Where.
+        offset: u64,
+        /// How many.
+        len: u64,
+    },
+    /// Bytes to the device.
+    Write {
+        /// Where.
+        offset: u64,
+        /// How many.
+        len: u64,
+    },
+    /// All that was written made durable.
+    Flush,
+}
+
+/// Streams whose ends are remembered, to tell sequential from random operations.
+const STREAMS: usize = 16;
+/// An operation goes on with a stream when it begins this many of its own lengths, at most, from where the stream ended:
+/// the kernel splits large operations and a queue reorders them.
+const STRAY: u64 = 4;
+
+/// The model at work. Times are nanoseconds since it was made.
+#[derive(Debug, Clone)]
+pub struct Device {
+    name: String,
+    size: u64,
+    largest: u64,
+    link: Link,
+    link_free: f64,
+    /// When each operation in the queue will be done; the earliest on top.
+    queue: BinaryHeap<Reverse<u64>>,
+    /// When each channel is free again; empty: as many as wanted.
+    channels: BinaryHeap<Reverse<u64>>,
+    sides: [Option<Side>; 2],
+    mixed: Mixed,
+    cache: Option<Level>,
+    flush: Flush,
+    flush_latency: Sampler,
+    dirty: u64,
+    last_done: f64,
+    stalls: Vec<Stall>,
+    zones: Vec<Zone>,
+    heat: Option<Heat>,
+    seed: u64,
+    rng: Xoshiro256PlusPlus,
+}
+
+/// One direction.
+#[derive(Debug, Clone)]
+struct Side {
+    random: Medium,
+    sequential: Option<Medium>,
+    /// Where streams ended and when the last operation of each will be done; the latest at the back.
+    streams: VecDeque<(u64, f64)>,
+    /// Until when operations of this direction are under way.
+    busy_until: f64,
+}
+
+/// Time on the medium.
+#[derive(Debug, Clone)]
+struct Medium {
+    latency: Sampler,
+    us_per_byte: f64,
+    /// Size in bytes and time in µs, rising.
+    sizes: Vec<(f64, f64)>,
+}
+
+/// How full the write cache is.
+#[derive(Debug, Clone)]
+struct Level {
+    cache: Cache,
+    bytes: f64,
+    at: f64,
+    /// When the last write came: between writes it may empty at another rate.
+    written: f64,
+}
+
+#[derive(Debug, Clone)]
+struct Heat {
+    law: Slowdown,
+    /// Since when it has been under way.
+    since: Option<f64>,
+}
+
+/// A pause between writes after which a cache counts as idle.
+const IDLE_NS: f64 = 100e6;
+
+impl Medium {
+    fn new(pattern: &Pattern) -> Self {
+        let parse = |(size, us): (&String, &f64)| Some((size.parse::<Bytes>().ok()?.0 as f64, *us));
+        let mut sizes: Vec<(f64, f64)> = pattern.size_us.iter().filter_map(parse).collect();
+        sizes.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let us_per_byte = pattern.bandwidth_mbps.map_or(0.0, |rate| 1.0 / rate);
+        Medium { latency: Sampler::new(pattern.latency_us.as_ref()), us_per_byte, sizes }
+    }
+    /// Nanoseconds for so many bytes.
+    fn time(&self, len: f64, rng: &mut Xoshiro256PlusPlus) -> f64 {
+        1e3 * (self.latency.draw(rng) + len * self.us_per_byte + self.by_size(len))
+    }
+    fn by_size(&self, len: f64) -> f64 {
+        let above = self.sizes.partition_point(|(size, _)| *size < len);
+        match (above.checked_sub(1).map(|i| self.sizes[i]), self.sizes.get(above)) {
+            (None, None) => 0.0,
+            (None, Some((_, us))) => *us,
+            // Beyond the largest: at its rate.
+            (Some((size, us)), None) => us * len / size,
+            (Some((small, low)), Some((large, high))) => low + (high - low) * (len - small) / (large - small),
+        }
+    }
+}
+
+impl Side {
+    fn new(direction: &Direction) -> Self {
+        Side {
+            random: Medium::new(&direction.random),
+            sequential: direction.sequential.as_ref().map(Medium::new),
+            streams: VecDeque::with_capacity(STREAMS),
+            busy_until: 0.0,
+        }
+    }
+    /// The stream that an operation goes on with, if it does, taken out.
+    fn stream(&mut self, offset: u64, len: u64) -> Option<(u64, f64)> {
+        let near = |end: &u64| end.abs_diff(offset) <= STRAY * len;
+        let index = self.streams.iter().rposition(|(end, _)| near(end))?;
+        self.streams.remove(index)
+    }
+    fn remember(&mut self, end: u64, done: f64) {
+        if self.streams.len() == STREAMS {
+            self.streams.pop_front();
+        }
+        self.streams.push_back((end, done));
+    }
+}
+
+impl Level {
+    /// Takes a write; how long it must wait for room, ns.
+    fn take(&mut self, len: f64, now: f64) -> f64 {
+        let rate = |mbps: f64| mbps / 1e3;
+        let busy = rate(self.cache.drain_mbps);
+        let idle = rate(self.cache.idle_drain_mbps.unwrap_or(self.cache.drain_mbps));
+        // `at` runs ahead of the clock while writes wait for room.
+        let gone = (now - self.at).max(0.0);
+        let quiet = (now - self.written - IDLE_NS).clamp(0.0, gone);
+        self.bytes = (self.bytes - (gone - quiet) * busy - quiet * idle).max(0.0) + len;
+        self.at = self.at.max(now);
+        self.written = now;
+        let over = (self.bytes - self.cache.size.0 as f64).max(0.0);
+        let until = self.at + over / busy;
+        self.bytes -= over;
+        self.at = until;
+        until - now
+    }
+}
+
+impl Device {
+    /// A device of the profile's behaviour that holds `size` bytes.
+    pub fn new(profile: &Profile, size: Bytes, seed: u64) -> Self {
+        let side = |direction: &Option<Direction>| direction.as_ref().map(Side::new);
+        let flush = profile.flush.clone().unwrap_or_default();
+        Device {
+            name: profile.name.clone(),
+            size: size.0.max(1),
+            largest: profile.largest.map_or(u64::MAX, |largest| largest.0),
+            link: profile.link.unwrap_or_default(),
+            link_free: 0.0,
+            queue: BinaryHeap::new(),
+            channels: (0..profile.channels.unwrap_or(0)).map(|_| Reverse(0)).collect(),
+            sides: [side(&profile.write), side(&profile.read)],
+            mixed: profile.mixed.unwrap_or(Mixed { read_factor: 1.0, write_factor: 1.0 }),
+            cache: profile.cache.map(|cache| Level { cache, bytes: 0.0, at: 0.0, written: 0.0 }),
+            flush_latency: Sampler::new(flush.latency_us.as_ref()),
+            flush,
+            dirty: 0,
+            last_done: 0.0,
+            stalls: profile.stalls.clone(),
+            zones: profile.zones.clone(),
+            heat: profile.slowdown.map(|law| Heat { law, since: None }),
+            seed,
+            rng: Xoshiro256PlusPlus::seed_from_u64(seed),
+        }
+    }
+
+    /// Takes an operation at `now` and says when it will be done. Operations are told in the order in which they come: a
+    /// `now` before an earlier one's is taken for that.
+    ///
+    /// # Errors
+    /// [`ProfileError::Says`] when the profile knows nothing of this direction.
+    pub fn submit(&mut self, now: Nanos, request: Request) -> Result<Nanos, ProfileError> {
+        let now = now.0 as f64;
+        let done = match request {
+            Request::Read { offset, len } => self.transfer(now, true, offset, len)?,
+            Request::Write { offset, len } => self.transfer(now, false, offset, len)?,
+            Request::Flush => self.make_durable(now),
+        };
+        Ok(Nanos(done as u64))
+    }
+
+    /// In pieces, if it is larger than the device takes at once; done with its last piece.
+    fn transfer(&mut self, now: f64, read: bool, offset: u64, len: u64) -> Result<f64, ProfileError> {
+        let mut done = now;
+        let mut at = 0;
+        loop {
+            let piece = (len - at).min(self.largest);
+            done = f64::max(done, self.piece(now, read, offset + at, piece)?);
+            at += piece;
+            if at >= len {
+                return Ok(done);
+            }
+        }
+    }
+
+    fn piece(&mut self, now: f64, read: bool, offset: u64, len: u64) -> Result<f64, ProfileError> {
+        let factor = self.factor(now, read, offset);
+        let admitted = self.admit(now);
+        let begin = self.pass_link(admitted, len);
+        let waits = match &mut self.cache {
+            Some(level) if !read => level.take(len as f64, begin),
+            _ => 0.0,
+        };
+        let Some(side) = &mut self.sides[usize::from(read)] else {
+            let what = if read { "reads" } else { "writes" };
+            return Err(ProfileError::Says { name: self.name.clone(), what });
+        };
+        // A stream's end is remembered whether or not it makes a difference here.
+        let stream = side.stream(offset, len);
+        let (medium, begin) = match (&side.sequential, stream) {
+            (Some(sequential), Some((_, before))) => (sequential, begin.max(before)),
+            _ => (&side.random, begin),
+        };
+        let time = medium.time(len as f64, &mut self.rng) * factor;
+        let is_stream = side.sequential.is_some() && stream.is_some();
+        let channel = if is_stream { None } else { self.channels.pop() };
+        let start = channel.map_or(begin, |Reverse(free)| begin.max(free as f64));
+        let done = stalled(&self.stalls, self.seed, start, time.max(waits));
+        if channel.is_some() {
+            self.channels.push(Reverse(done as u64));
+        }
+        side.remember(stream.map_or(0, |(end, _)| end).max(offset + len), done);
+        side.busy_until = side.busy_until.max(done);
+        if self.link.queue.is_some() {
+            self.queue.push(Reverse(done as u64));
+        }
+        if !read {
+            self.dirty += len;
+        }
+        self.last_done = self.last_done.max(done);
+        Ok(done)
+    }
+
+    /// When an operation gets a place in the queue.
+    fn admit(&mut self, now: f64) -> f64 {
+        let Some(depth) = self.link.queue else { return now };
+        let mut admitted = now;
+        while self.queue.peek().is_some_and(|Reverse(done)| *done as f64 <= now) {
+            self.queue.pop();
+        }
+        while self.queue.len() >= depth as usize {
+            let Some(Reverse(done)) = self.queue.pop() else { break };
+            admitted = admitted.max(done as f64);
+        }
+        admitted
+    }
+
+    /// When the operation is over the link.
+    fn pass_link(&mut self, now: f64, len: u64) -> f64 {
+        let us = self.link.command_us.unwrap_or(0.0) + self.link.bandwidth_mbps.map_or(0.0, |rate| len as f64 / rate);
+        if us == 0.0 {
+            return now;
+        }
+        self.link_free = stalled(&self.stalls, self.seed, now.max(self.link_free), us * 1e3);
+        self.link_free
+    }
+
+    /// What mixing, place and heat do to the time on the medium.
+    fn factor(&mut self, now: f64, read: bool, offset: u64) -> f64 {
+        let other = self.sides[usize::from(!read)].as_ref().is_some_and(|side| side.busy_until > now);
+        let mixed = if read { self.mixed.read_factor } else { self.mixed.write_factor };
+        let place = (offset % self.size) as f64 / self.size as f64;
+        let zone = self.zones.iter().find(|zone| (zone.from..zone.to).contains(&place)).map_or(1.0, |zone| zone.factor);
+        let idle = now - self.last_done;
+        let heat = self.heat.as_mut().map_or(1.0, |heat| {
+            if heat.law.recovers_s.is_some_and(|s| idle >= s * 1e9) {
+                heat.since = None;
+            }
+            let since = *heat.since.get_or_insert(now);
+            if now - since >= heat.law.after_s * 1e9 { heat.law.factor } else { 1.0 }
+        });
+        zone * heat * if other { mixed } else { 1.0 }
+    }
+
+    fn make_durable(&mut self, now: f64) -> f64 {
+        let dirty = self.dirty.min(self.flush.at_most.map_or(u64::MAX, |most| most.0));
+        self.dirty = 0;
+        let per_byte = self.flush.dirty_us_per_mb.unwrap_or(0.0) / 1e6;
+        let us = self.link.command_us.unwrap_or(0.0) + self.flush_latency.draw(&mut self.rng) + dirty as f64 * per_byte;
+        // Writes that are under way are part of what is to be durable.
+        let writes = self.sides[0].as_ref().map_or(0.0, |side| side.busy_until);
+        let done = stalled(&self.stalls, self.seed, now.max(writes), us * 1e3);
+        self.last_done = self.last_done.max(done);
+        done
+    }
+}
+
+/// When something that begins at `start` and takes `time` is done, stalls included.
+fn stalled(stalls: &[Stall], seed: u64, start: f64, time: f64) -> f64 {
+    let mut done = start + time;
+    for (which, stall) in stalls.iter().enumerate() {
+        let (period, length) = (stall.period_ms * 1e6, stall.length_ms * 1e6);
+        // A stall strays forward only, at most up to where the next may begin.
+        let stray = |k: u64| {
+            let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed ^ (k << 8) ^ which as u64);
+            unit(&mut rng) * stall.spread * (period - length)
+        };
+        // The first comes after a whole period.
+        let mut k = ((start / period) as u64).max(1);
+        loop {
+            let begins = k as f64 * period + stray(k);
+            if begins >= done {
+                break;
+            }
+            let ends = begins + length;
+            if ends > start {
+                // What is under way freezes for as long as the stall lasts from then on.
+                done += ends - begins.max(start);
+            }
+            k += 1;
+        }
+    }
+    done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn device(toml: &str) -> Device {
+        Device::new(&Profile::parse(&format!("name = \"x\"\n{toml}")).unwrap(), Bytes(1 << 30), 1)
+    }
+    fn read(device: &mut Device, us: u64, offset: u64, len: u64) -> f64 {
+        device.submit(Nanos(us * 1000), Request::Read { offset, len }).unwrap().us()
+    }
+    fn write(device: &mut Device, us: u64, offset: u64, len: u64) -> f64 {
+        device.submit(Nanos(us * 1000), Request::Write { offset, len }).unwrap().us()
+    }
+
+    #[test]
+    fn latency_transfer_and_table_add_up() {
+        let mut all = device("[read]\nlatency_us = 100\nbandwidth_MBps = 100\nsize_us = { 4096 = 1, 12288 = 3 }");
+        assert_eq!(read(&mut all, 0, 0, 4096), 100.0 + 40.96 + 1.0);
+        assert_eq!(read(&mut all, 1000, 1 << 20, 8192), 1000.0 + 100.0 + 81.92 + 2.0);
+        assert_eq!(read(&mut all, 2000, 1 << 25, 24576), 2000.0 + 100.0 + 245.76 + 6.0);
+        assert!(write_fails(&mut all));
+    }
+
+    fn write_fails(device: &mut Device) -> bool {
+        device.submit(Nanos(0), Request::Write { offset: 0, len: 1 }).is_err()
+    }
+
+    /// One channel serves one after the other, two serve two; without a number all are served at once.
+    #[test]
+    fn channels_are_servers() {
+        for (channels, last) in [("channels = 1", 400.0), ("channels = 2", 200.0), ("", 100.0)] {
+            let mut all = device(&format!("{channels}\n[read]\nlatency_us = 100"));
+            let done = (0..4).map(|i| read(&mut all, 0, i << 25, 4096)).fold(0.0, f64::max);
+            assert_eq!(done, last, "{channels}");
+        }
+    }
+
+    /// The link passes one after the other; a queue of one lets the next in when the last is done.
+    #[test]
+    fn link_and_queue() {
+        let mut all = device("[link]\ncommand_us = 10\nbandwidth_MBps = 4096\n[read]\nlatency_us = 100");
+        assert_eq!([read(&mut all, 0, 0, 40960), read(&mut all, 0, 1 << 25, 40960)], [120.0, 140.0]);
+        let mut all = device("[link]\ncommand_us = 10\nqueue = 1\n[read]\nlatency_us = 100");
+        assert_eq!([read(&mut all, 0, 0, 4096), read(&mut all, 0, 1 << 25, 4096)], [110.0, 220.0]);
+        assert_eq!(read(&mut all, 500, 1 << 26, 4096), 610.0);
+    }
+
+    /// What goes on where something ended is sequential, in pieces and a little out of order too, and waits for it.
+    #[test]
+    fn streams_are_told_from_random_places() {
+        let toml = "largest = \"1MiB\"\n[read]\nlatency_us = 1000\n[read.sequential]\nbandwidth_MBps = 1048.576";
+        let mut all = device(toml);
+        assert_eq!(read(&mut all, 0, 0, 1 << 20), 1000.0);
+        assert_eq!(read(&mut all, 1000, 1 << 20, 2 << 20), 3000.0);
+        assert_eq!(read(&mut all, 3000, 4 << 20, 1 << 20), 4000.0, "a piece was overtaken");
+        assert_eq!(read(&mut all, 4000, 3 << 20, 1 << 20), 5000.0);
+        assert_eq!(read(&mut all, 5000, 100 << 20, 4096), 6000.0);
+    }
+
+    /// The cliff stands where the cache is full: size / (rate − drain) after the start; an idle cache empties.
+    #[test]
+    fn a_full_cache_writes_at_its_drain() {
+        let toml = "[write]\nbandwidth_MBps = 100\n[cache]\nsize = 9000000\ndrain_MBps = 10\nidle_drain_MBps = 90";
+        let mut all = device(toml);
+        let burst = |all: &mut Device, from: u64| {
+            let mut now = from;
+            let mut times = Vec::new();
+            for i in 0..200u64 {
+                let done = write(all, now, i * 100_000, 100_000) as u64;
+                times.push(done - now);
+                now = done;
+            }
+            (times, now)
+        };
+        let (times, end) = burst(&mut all, 0);
+        let cliff = times.iter().position(|us| *us > 5000).unwrap();
+        assert!((98..=101).contains(&cliff), "9 MB fill at 90 MB/s after 10 MB: {cliff}");
+        assert!((9990..=10_010).contains(&times[150]), "{}", times[150]);
+        let (times, _) = burst(&mut all, end + 50_000);
+        assert!(times[10] > 5000, "no room yet");
+        let (times, _) = burst(&mut all, end + 4_000_000);
+        assert!(times.iter().position(|us| *us > 5000).unwrap() > 90, "emptied while idle");
+    }
+
+    #[test]
+    fn flushes_cost_by_what_is_dirty_and_wait_for_writes() {
+        let toml = "[write]\nlatency_us = 100\n[flush]\nlatency_us = 500\ndirty_us_per_MB = 1000\nat_most = 2000000";
+        let mut all = device(toml);
+        assert_eq!(write(&mut all, 0, 0, 1_000_000), 100.0);
+        assert_eq!(all.submit(Nanos(0), Request::Flush).unwrap().us(), 1600.0);
+        assert_eq!(all.submit(Nanos(2_000_000), Request::Flush).unwrap().us(), 2500.0);
+        write(&mut all, 3000, 1 << 29, 100_000_000);
+        assert_eq!(all.submit(Nanos(4_000_000), Request::Flush).unwrap().us(), 6500.0);
+    }
+
+    /// What a stall catches waits for its end; what is under way is held up for its length.
+    #[test]
+    fn stalls_stop_everything() {
+        let mut all = device("[read]\nlatency_us = 100\n[[stall]]\nperiod_ms = 1000\nlength_ms = 200");
+        assert_eq!(read(&mut all, 500_000, 0, 4096), 500_100.0);
+        assert_eq!(read(&mut all, 999_950, 1 << 25, 4096), 1_200_050.0);
+        assert_eq!(read(&mut all, 1_100_000, 1 << 26, 4096), 1_200_100.0);
+        assert_eq!(read(&mut all, 1_900_000, 1 << 27, 4096), 1_900_100.0);
+    }
+
+    #[test]
+    fn place_heat_and_mixing_are_factors() {
+        let toml = "[read]\nlatency_us = 100\n[write]\nlatency_us = 100\n[mixed]\nread_factor = 3\n\
+                    [[zone]]\nfrom = 0\nto = 0.1\nfactor = 2\n[slowdown]\nafter_s = 1\nfactor = 5\nrecovers_s = 10";
+        let mut all = device(toml);
+        assert_eq!(read(&mut all, 0, 0, 4096), 200.0);
+        assert_eq!(read(&mut all, 1000, 1 << 29, 4096), 1100.0);
+        write(&mut all, 2000, 1 << 28, 4096);
+        assert_eq!(read(&mut all, 2050, 1 << 29, 4096), 2350.0);
+        assert_eq!(read(&mut all, 1_500_000, 1 << 29, 4096), 1_500_500.0, "warm");
+        assert_eq!(read(&mut all, 20_000_000, 1 << 29, 4096), 20_000_100.0, "rested");
+    }
+
+    #[test]
+    fn equal_seeds_answer_alike() {
+        let toml = "channels = 2\n[read]\nlatency_us = { mean = 100, sigma = 0.5 }\n\
+                    [[stall]]\nperiod_ms = 5\nlength_ms = 1\nspread = 1";
+        let run = || {
+            let mut all = device(toml);
+            (0..1000u64).map(|i| read(&mut all, i * 50, (i * 7919) << 12, 4096)).collect::<Vec<_>>()
+        };
+        assert_eq!(run(), run());
+    }
+}
