@@ -7,8 +7,10 @@ mod device;
 mod devices;
 pub mod distribution;
 pub mod format;
+mod library;
 
 pub use device::{Device, Request};
 pub use devices::{Figure, Published, PublishedDevice, device, published};
 pub use distribution::Latency;
 pub use format::{Profile, ProfileError};
+pub use library::{find, shipped};
