@@ -192,6 +192,7 @@ fn step(step: &StepRecord, summary: &StepSummary) -> Value {
         .maybe("read", summary.read.as_ref().map(side))
         .maybe("write", summary.write.as_ref().map(side))
         .with("elapsed_s", number(step.elapsed.secs()))
+        .with("missing_intervals", summary.missing_intervals)
         .maybe("cpu", cpu)
         .with("notes", step.notes.clone())
         .build()

@@ -7,8 +7,9 @@ use basics::{Bytes, Job, Known, Nanos};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use machine::{Hop, Machine};
-use record::{Record, Run, State};
+use record::{Record, Run, State, StepRecord};
 use std::fmt::Display;
+use study::StepSummary;
 
 /// `2026-11-21 10:04` in the zone given; the bare number of nanoseconds when that is no date.
 pub fn minute(unix: Nanos, zone: &TimeZone) -> String {
@@ -199,6 +200,20 @@ pub fn job(job: &Job, target: &str) -> String {
 
 fn every_so_many(what: &str, every: u32) -> String {
     if every == 1 { format!("{what} after each") } else { format!("{what} after every {every}") }
+}
+
+/// What a reader of a step's figures must know: what was noted while it ran, and what its record lacks.
+pub fn notes(step: &StepRecord, summary: &StepSummary) -> Vec<String> {
+    let missing = match summary.missing_intervals {
+        0 => None,
+        1 => Some(
+            "1 interval is missing from the record: its operations are in the totals, not in the series.".to_owned(),
+        ),
+        n => Some(format!(
+            "{n} intervals are missing from the record: their operations are in the totals, not in the series."
+        )),
+    };
+    step.notes.iter().cloned().chain(missing).collect()
 }
 
 /// True when latencies of the job count from the intended time.

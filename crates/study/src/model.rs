@@ -98,6 +98,8 @@ pub struct StepSummary {
     pub write: Option<SideSummary>,
     /// User and system CPU time for an operation, µs.
     pub cpu_us_per_op: Option<(f64, f64)>,
+    /// Intervals of the series that the record has lost: what was done in them is in the totals, not in the spread.
+    pub missing_intervals: u64,
 }
 
 /// A fact with its evidence.

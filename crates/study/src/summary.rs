@@ -25,6 +25,7 @@ pub fn summarise(step: &StepView<'_>) -> StepSummary {
         read: side(step, step.read, Way::Read),
         write: side(step, step.write, Way::Write),
         cpu_us_per_op: step.cpu.filter(|_| operations > 0).map(|(user, system)| (per_op(user), per_op(system))),
+        missing_intervals: series::missing(step),
     }
 }
 
@@ -107,17 +108,34 @@ mod tests {
         assert!(summary.write.is_none());
     }
 
-    /// A stump of an interval at the end, in which little could be done, is no drop of the rate; a gap in the middle, in
-    /// which nothing was reported, is one.
+    /// A stump of an interval at the end, in which little could be done, is no drop of the rate; nor is a gap, whose
+    /// intervals were lost: only an interval that says zero is one.
     #[test]
-    fn a_stump_is_no_drop_and_a_gap_is() {
+    fn a_stump_and_a_lost_interval_are_no_drop() {
         let mut step = Step::page_read("sda", Nanos(1_000_000)).replaced(&[100; 20], Nanos(1_000_000));
         let end = step.elapsed;
         step.intervals.push(Interval { start: end, end: end + Nanos(10_000_000), ..Interval::default() });
         let variation = |step: &Step| summarise(&step.view()).read.unwrap().variation;
         assert_eq!(variation(&step), Known::Is(0.0));
+        assert_eq!(summarise(&step.view()).missing_intervals, 0);
         step.intervals.drain(5..10);
-        assert!(*variation(&step).get().unwrap() > 0.4);
+        assert_eq!(variation(&step), Known::Is(0.0));
+        assert_eq!(summarise(&step.view()).missing_intervals, 5);
+        step.intervals[7].read.clear();
+        assert!(*variation(&step).get().unwrap() > 0.2);
+    }
+
+    /// An imported record may claim anything: time that no memory could hold as pieces, and intervals out of order.
+    #[test]
+    fn a_hostile_series_takes_no_more_memory_than_it_has_intervals() {
+        let mut step = Step::page_read("sda", Nanos(1_000_000)).replaced(&[100; 20], Nanos(1_000_000));
+        step.job.interval = Nanos(1);
+        step.intervals[19].start = Nanos(u64::MAX - 1);
+        step.intervals[19].end = Nanos(u64::MAX);
+        step.intervals.swap(3, 9);
+        let summary = summarise(&step.view());
+        assert!(summary.missing_intervals > 1 << 60);
+        assert!(summary.read.is_some());
     }
 
     #[test]

@@ -632,7 +632,7 @@ fn step_text(step: &StepRecord, summary: &StepSummary) -> StepText {
         },
         sides: sides.collect(),
         cpu: summary.cpu_us_per_op.map(|(user, system)| format!("{} + {}", significant(user), significant(system))),
-        notes: step.notes.clone(),
+        notes: words::notes(step, summary),
         failed: match &step.state {
             State::Failed(why) => Some(why.clone()),
             State::Running | State::Done | State::Interrupted => None,

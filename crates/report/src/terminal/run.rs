@@ -98,8 +98,8 @@ fn step(step: &StepRecord, summary: &StepSummary, style: &Style) -> String {
         let text = format!("CPU per operation: {} µs user, {} µs system", significant(user), significant(system));
         out.push_str(&style.paragraph("   ", &text, Tone::Faint));
     }
-    for note in &step.notes {
-        out.push_str(&style.paragraph("   note  ", note, Tone::Plain));
+    for note in words::notes(step, summary) {
+        out.push_str(&style.paragraph("   note  ", &note, Tone::Plain));
     }
     out
 }

@@ -16,6 +16,7 @@ mod flush;
 mod heat;
 mod layer;
 mod links;
+mod missing;
 mod noise;
 mod stability;
 pub(crate) mod swap;
@@ -139,13 +140,14 @@ pub(crate) struct Findings {
 
 /// Lets every family look.
 pub(crate) fn all(scene: &Scene<'_, '_>) -> Findings {
-    let families: [fn(&Scene<'_, '_>) -> Vec<Draft>; 12] = [
+    let families: [fn(&Scene<'_, '_>) -> Vec<Draft>; 13] = [
         layer::find,
         swap::find,
         heat::find,
         links::find,
         noise::find,
         stability::find,
+        missing::find,
         flush::find,
         card::find,
         bus::find,

@@ -153,6 +153,19 @@ mod tests {
         assert_eq!(unstable[0].evidence[2], "step 0 seq-write: stall 700 ms to 900 ms");
     }
 
+    /// Bug: what the spool had no room for was called a stall of the disk.
+    #[test]
+    fn a_lost_interval_is_no_stall() {
+        let mut run = run(&[30; 20]);
+        run.steps[0].intervals.drain(7..9);
+        assert!(remarked(&run, "unstable").is_empty());
+        let lost = found(&run, "intervals-missing");
+        assert_eq!(
+            lost[0].text,
+            "2 intervals are missing from the record of seq-write on mmcblk0: nothing is known of how steady it was then."
+        );
+    }
+
     #[test]
     fn a_rate_that_breaks_is_said() {
         let mut counts = [80; 20];
