@@ -186,6 +186,12 @@ pub(crate) fn usb_name(mbit: f64) -> Option<String> {
     Some(name.to_owned())
 }
 
+/// The USB link of this name, as in [`Hop::could_be`]; on one lane.
+pub fn usb_named(name: &str) -> Option<Hop> {
+    let rates = [1.5, 12.0, 480.0, 5000.0, 10_000.0, 20_000.0, 40_000.0];
+    rates.into_iter().find(|mbit| usb_name(*mbit).as_deref() == Some(name)).and_then(|mbit| usb(mbit, 1))
+}
+
 /// A SATA link of 1.5, 3 or 6 Gbit/s.
 pub(crate) fn sata(gbps: f64) -> Hop {
     let mut hop = link(format!("SATA {gbps} Gbit/s"), "sata", gbps, LineCode::Bits8Of10);

@@ -6,7 +6,7 @@
 mod below;
 mod block;
 mod capture;
-mod ceiling;
+pub mod ceiling;
 mod facts;
 mod filesystems;
 mod heat;

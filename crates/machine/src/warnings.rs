@@ -129,10 +129,7 @@ fn read_only(tier: &Tier) -> Option<Warning> {
 
 fn swap_on_sd(tier: &Tier) -> Option<Warning> {
     let area = tier.swaps.first().filter(|_| tier.kind == TierKind::Sd)?;
-    let text = format!(
-        "Swap is on {}, an SD card: a published one takes 3.43 ms for a 16 KiB read at depth 4 (p99 21.1 ms), 16 times an Optane on PCIe.",
-        tier.name
-    );
+    let text = format!("Swap is on {}, an SD card: each page that is swapped in waits for it.", tier.name);
     Some(warning("swap-on-sd", text, format!("/proc/swaps: {}", area.display())))
 }
 

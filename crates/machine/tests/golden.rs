@@ -109,8 +109,7 @@ fn usb3_that_negotiated_usb2() {
     let machine = machine::read(&Root::at(golden("usb3-at-usb2")));
     let disk = tier(&machine, "sda");
     let text = warning(disk, "usb3-at-usb2").unwrap();
-    for part in ["USB 2 480 Mbit/s", "30–40 MB/s", "instead of 430–450", "34.8 MB/s on \"USB 3\"", "has a USB 3 bus"]
-    {
+    for part in ["USB 2 480 Mbit/s", "30–40 MB/s", "instead of 430–450", "has a USB 3 bus"] {
         assert!(text.contains(part), "{part:?} in {text:?}");
     }
     assert_eq!(

@@ -190,11 +190,14 @@ fn usb3_at_usb2(root: &Root, disk: &Disk, device: &Node, hubs: &[&Node], hop: &H
         "this machine shows no USB 3 bus, so no port of it does more".to_owned()
     };
     let (low, high) = hop.practical_mbps.unwrap_or((1.0, 1.2));
+    // The rate that the device announces, on a link of its own.
+    let could = ceiling::usb(best, 1).and_then(|hop| hop.practical_mbps);
+    let instead = could.map(|(low, high)| format!(" instead of {low}–{high}")).unwrap_or_default();
     let name = ceiling::usb_name(now).unwrap_or_else(|| format!("{now} Mbit/s"));
     Some(Warning {
         id: "usb3-at-usb2".to_owned(),
         text: format!(
-            "{} is a USB 3 device that has negotiated {name}: {low}–{high} MB/s instead of 430–450 (34.8 MB/s on \"USB 3\" looks like that); {reason}.",
+            "{} is a USB 3 device that has negotiated {name}: {low}–{high} MB/s{instead}; {reason}.",
             disk.name
         ),
         evidence: [device.evidence(root, "speed"), Some(said)].into_iter().flatten().collect::<Vec<_>>().join("; "),

@@ -46,7 +46,32 @@ fn plain(warning: &Warning, tier: Option<&str>) -> Finding {
     let text = sentence(&warning.text);
     let mut found = finding(&warning.id, untried(warning), tier, text, vec![warning.evidence.clone()]);
     found.advice = advice(&warning.id).map(str::to_owned);
+    if warning.id == "swap-on-sd" {
+        published(&mut found);
+    }
     found
+}
+
+/// Beside a card that was not measured: what the swap simulation gave on a published card and on the fastest device of
+/// the same article.
+fn published(found: &mut Finding) {
+    let reads = |name: &str| {
+        let device = profile::device(name)?;
+        Some((device, device.comparable(profile::Figure::SwapReadIops)?))
+    };
+    let (Some((card, few)), Some((fast, many))) = (reads("sd-evo-pi5"), reads("optane-pi5")) else { return };
+    let label = profile::Figure::SwapReadIops.label();
+    found.text += &format!(
+        " Published: {} reads of 16 KiB a second at depth 4 on a {}, {} on an {}.",
+        significant(few),
+        card.title,
+        significant(many),
+        fast.title
+    );
+    found.evidence.extend(
+        [(card, few), (fast, many)]
+            .map(|(device, value)| format!("published {}: {label} {}", device.name, significant(value))),
+    );
 }
 
 /// True when a warning about this tier's link says more than that the link is full or not.
@@ -71,7 +96,7 @@ fn weigh(scene: &Scene<'_, '_>, tier: &Tier, warning: &Warning) -> Finding {
             significant(best),
             mbps(ceiling.practical_mbps.1)
         );
-        found.gain = gain(warning, best);
+        found.gain = gain(warning, tier, best);
     } else {
         found.weight = HARMLESS;
         found.text += &format!(
@@ -90,11 +115,11 @@ fn sentence(text: &str) -> String {
     if text.ends_with(['.', '!', '?']) { text.to_owned() } else { format!("{text}.") }
 }
 
-/// What the better link would let through, where a source says it and the warning's text does not compare it with what
-/// was measured.
-fn gain(warning: &Warning, best: f64) -> Option<String> {
-    let usb3 = profile::articles::pi5_optane().buses.iter().find(|bus| bus.name.starts_with("USB 3"))?;
-    let (low, high) = usb3.practical_mbps.filter(|_| warning.id == "usb3-at-usb2")?;
+/// What the better link would let through, where its ceiling is known and the warning's text does not compare it with
+/// what was measured.
+fn gain(warning: &Warning, tier: &Tier, best: f64) -> Option<String> {
+    let better = tier.hops.iter().filter(|_| warning.id == "usb3-at-usb2").find_map(|hop| hop.could_be.as_deref())?;
+    let (low, high) = machine::ceiling::usb_named(better)?.practical_mbps?;
     Some(format!("{low} to {} instead of {}", mbps(high), mbps(best)))
 }
 
@@ -129,7 +154,9 @@ mod tests {
     fn on_usb2(rate: f64) -> Run {
         let usb2 = capped("sda", TierKind::Usb, "USB 2", 60.0, (35.0, 40.0));
         let warnings = vec![warning("usb3-at-usb2", "sda could do USB 3 and negotiated USB 2 (480 Mbit/s)")];
-        Run::default().tiers([Tier { warnings, ..usb2 }]).steps([Step::seq_read("sda", rate)])
+        let could_be = Some("USB 3 5 Gbit/s".to_owned());
+        let hops = vec![machine::Hop { could_be, ..machine::Hop::default() }];
+        Run::default().tiers([Tier { warnings, hops, ..usb2 }]).steps([Step::seq_read("sda", rate)])
     }
 
     #[test]
@@ -149,6 +176,20 @@ mod tests {
         assert!(found(&on_usb2(12.0), "usb3-at-usb2").is_empty());
         let remark = remarked(&on_usb2(12.0), "usb3-at-usb2");
         assert!(remark[0].text.contains("costs nothing in sequence now"), "{}", remark[0].text);
+    }
+
+    #[test]
+    fn swap_on_a_card_is_held_against_what_was_published() {
+        let card = tier("mmcblk0", TierKind::Sd);
+        let warnings =
+            vec![warning("swap-on-sd", "Swap is on mmcblk0, an SD card: each page swapped in waits for it.")];
+        let found = found(&Run::default().tiers([Tier { warnings, ..card }]), "swap-on-sd");
+        assert!(
+            found[0].text.contains(" 496 reads of 16 KiB a second at depth 4 on a Samsung EVO"),
+            "{}",
+            found[0].text
+        );
+        assert_eq!(found[0].evidence[1], "published sd-evo-pi5: 16K 70/30 QD4 read IOPS 496");
     }
 
     #[test]
