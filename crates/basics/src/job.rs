@@ -174,6 +174,8 @@ pub enum Engine {
     Mmap,
     /// RAM: bandwidth when sequential, dependent loads when random.
     Memory,
+    /// No operation was real: a device model in virtual time. Only what ran can be this, not what is asked for.
+    Virtual,
 }
 
 impl Engine {
@@ -185,6 +187,7 @@ impl Engine {
             Engine::IoUring => "io_uring",
             Engine::Mmap => "mmap",
             Engine::Memory => "memory",
+            Engine::Virtual => "virtual",
         }
     }
 }

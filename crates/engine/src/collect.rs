@@ -125,18 +125,23 @@ impl<'a> Collector<'a> {
     /// Adds the interval to the series; true when the stop rule is satisfied.
     fn is_known(&mut self) -> bool {
         let Some(until) = self.until else { return false };
-        let (read, write) = (&self.interval.read, &self.interval.write);
-        let operations = (read.operations() + write.operations()) as f64;
-        let width = (self.interval.end - self.interval.start).secs();
-        let value = match until.figure {
-            Figure::Iops if width > 0.0 => operations / width,
-            Figure::MeanLatency if operations > 0.0 => {
-                let sum = |side: &Side| side.latency.mean().map_or(0.0, |m| m.0 as f64) * side.operations() as f64;
-                (sum(read) + sum(write)) / operations
-            }
-            // An interval without width or without operations says nothing about this figure.
-            _ => return false,
-        };
+        let Some(value) = figure_of(&self.interval, until.figure) else { return false };
         self.series.is_known(value, until.percent) && self.interval.end >= until.at_least
+    }
+}
+
+/// The figure of a stop rule in one interval; nothing when an interval without width or without operations says nothing
+/// about it.
+pub(crate) fn figure_of(interval: &Interval, figure: Figure) -> Option<f64> {
+    let (read, write) = (&interval.read, &interval.write);
+    let operations = (read.operations() + write.operations()) as f64;
+    let width = (interval.end - interval.start).secs();
+    match figure {
+        Figure::Iops if width > 0.0 => Some(operations / width),
+        Figure::MeanLatency if operations > 0.0 => {
+            let sum = |side: &Side| side.latency.mean().map_or(0.0, |m| m.0 as f64) * side.operations() as f64;
+            Some((sum(read) + sum(write)) / operations)
+        }
+        _ => None,
     }
 }

@@ -37,7 +37,6 @@ fn part(total: u64, n: u64, index: u64) -> u64 {
 /// Each thread's share of `job` on `target`.
 pub(crate) fn shares(job: &Job, target: &Target<'_>) -> Result<Vec<Share>, EngineError> {
     let unit = job.block.smallest().0;
-    let threads = u64::from(job.threads);
     let len = match target {
         Target::File { len, .. } => len.0,
         Target::Memory { size } => size.0,
@@ -51,6 +50,25 @@ pub(crate) fn shares(job: &Job, target: &Target<'_>) -> Result<Vec<Share>, Engin
             Bytes(bad)
         )));
     }
+    let apart = job.separate_regions || matches!(target, Target::Memory { .. });
+    let shares = shares_within(job, Bytes(len), apart)?;
+    let each = shares.first().map_or(0, |share| share.len);
+    if matches!(target, Target::Memory { .. }) && memory::is_chase(job.order) && each < memory::LINE as u64 {
+        return Err(geometry(format!(
+            "{} thread(s) on {} of memory have {} each, less than one cache line of {}; choose a larger size or fewer \
+             threads",
+            job.threads,
+            job.size.unwrap_or(Bytes(len)),
+            Bytes(each),
+            Bytes(memory::LINE as u64)
+        )));
+    }
+    Ok(shares)
+}
+
+/// The same on anything that holds `len`, each thread in a region `apart` or all in the same.
+pub(crate) fn shares_within(job: &Job, len: Bytes, apart: bool) -> Result<Vec<Share>, EngineError> {
+    let (unit, threads, len) = (job.block.smallest().0, u64::from(job.threads), len.0);
     let left = len.saturating_sub(job.offset.0);
     let size = job.size.map_or(left, |size| size.0);
     if size > left {
@@ -61,7 +79,6 @@ pub(crate) fn shares(job: &Job, target: &Target<'_>) -> Result<Vec<Share>, Engin
             Bytes(len)
         )));
     }
-    let apart = job.separate_regions || matches!(target, Target::Memory { .. });
     let part_of_each = if apart { size / threads } else { size };
     let each = part_of_each - part_of_each % unit;
     if each < job.block.largest().0 {
@@ -71,15 +88,6 @@ pub(crate) fn shares(job: &Job, target: &Target<'_>) -> Result<Vec<Share>, Engin
             Bytes(size),
             Bytes(part_of_each),
             job.block.largest()
-        )));
-    }
-    if matches!(target, Target::Memory { .. }) && memory::is_chase(job.order) && each < memory::LINE as u64 {
-        return Err(geometry(format!(
-            "{threads} thread(s) on {} of memory have {} each, less than one cache line of {}; choose a larger size or fewer \
-             threads",
-            Bytes(size),
-            Bytes(part_of_each),
-            Bytes(memory::LINE as u64)
         )));
     }
     let units = job.stop.bytes.map(|bytes| bytes.0.div_ceil(unit));

@@ -21,10 +21,12 @@ mod probe;
 mod queued;
 mod refill;
 mod run;
+mod simulate;
 mod stream;
 mod worker;
 
 pub use probe::{Choice, probe};
+pub use simulate::simulate;
 
 use basics::{Bytes, EngineUse, Interval, Job, Nanos, Side};
 use std::os::fd::BorrowedFd;
@@ -125,6 +127,9 @@ pub enum EngineError {
     /// A field is nonsense.
     #[error(transparent)]
     Job(#[from] basics::job::JobError),
+    /// The profile says nothing of what the job asks for.
+    #[error(transparent)]
+    Profile(profile::ProfileError),
     /// The region does not fit the target, or alignment forbids the block size.
     #[error("{0}")]
     Geometry(String),
