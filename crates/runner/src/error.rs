@@ -71,7 +71,9 @@ impl RunError {
         match self {
             RunError::Refused(refused) if refused.is_unavailable() => Kind::Missing,
             RunError::Refused(_) => Kind::Refused,
-            RunError::Engine(engine::EngineError::Job(_) | engine::EngineError::Geometry(_)) => Kind::Usage,
+            RunError::Engine(
+                engine::EngineError::Job(_) | engine::EngineError::Geometry(_) | engine::EngineError::Profile(_),
+            ) => Kind::Usage,
             RunError::Engine(engine::EngineError::Unavailable { .. })
             | RunError::Open { .. }
             | RunError::Change(_)
