@@ -17,6 +17,7 @@ pub fn view(record: &Record) -> RunView<'_> {
             target: &step.target,
             job: &step.job,
             engine: step.engine.as_ref(),
+            state: state(&step.state),
             elapsed: step.elapsed,
             read: &step.read,
             write: &step.write,
@@ -35,6 +36,15 @@ pub fn view(record: &Record) -> RunView<'_> {
         harness_ns_per_op: record.run.harness_ns_per_op,
         left_out: &record.run.plan.left_out,
         steps,
+    }
+}
+
+fn state(state: &State) -> study::State {
+    match state {
+        State::Running => study::State::Running,
+        State::Done => study::State::Done,
+        State::Interrupted => study::State::Interrupted,
+        State::Failed(_) => study::State::Failed,
     }
 }
 

@@ -202,6 +202,11 @@ fn every_so_many(what: &str, every: u32) -> String {
     if every == 1 { format!("{what} after each") } else { format!("{what} after every {every}") }
 }
 
+/// True when a step has figures and did not come to its end: they are of a part of the work.
+pub fn partial(step: &StepRecord) -> bool {
+    step.state != State::Done && step.read.operations() + step.write.operations() > 0
+}
+
 /// What a reader of a step's figures must know: what was noted while it ran, and what its record lacks.
 pub fn notes(step: &StepRecord, summary: &StepSummary) -> Vec<String> {
     let missing = match summary.missing_intervals {

@@ -31,7 +31,7 @@ pub fn compare(before: &[RunView<'_>], after: &[RunView<'_>]) -> Comparison {
         let (old, new) = (steps(before, name, tier), steps(after, name, tier));
         let label = label(name, tier);
         match (old.first(), new.first()) {
-            (Some(_), None) => unmatched.push(format!("{label}: only before")),
+            (Some(_), None) => unmatched.push(format!("{label}: {}", alone(after, name, tier, "before", "after"))),
             (Some(a), Some(b)) if !same_work(a.job, b.job) => {
                 unmatched.push(format!("{label}: the jobs differ, so the figures cannot be compared"));
             }
@@ -39,9 +39,8 @@ pub fn compare(before: &[RunView<'_>], after: &[RunView<'_>]) -> Comparison {
         }
     }
     let seen = keys(before);
-    unmatched.extend(
-        keys(after).into_iter().filter(|key| !seen.contains(key)).map(|(n, t)| format!("{}: only after", label(n, t))),
-    );
+    let new = keys(after).into_iter().filter(|key| !seen.contains(key));
+    unmatched.extend(new.map(|(n, t)| format!("{}: {}", label(n, t), alone(before, n, t, "after", "before"))));
     Comparison { headline: headline(&figures), figures, unmatched, notes: notes(before, after) }
 }
 
@@ -51,13 +50,18 @@ fn label(name: &str, tier: Option<&str>) -> String {
     tier.map_or_else(|| name.to_owned(), |tier| format!("{tier} {name}"))
 }
 
-fn measured(step: &StepView<'_>) -> bool {
-    step.read.operations() + step.write.operations() > 0
+/// Why a step of one side has nothing to stand against: `others` lack it, or have a part of it.
+fn alone(others: &[RunView<'_>], name: &str, tier: Option<&str>, here: &str, there: &str) -> String {
+    let same = |step: &&StepView<'_>| step.name == name && step.tier == tier && step.did_something();
+    match others.iter().flat_map(|run| &run.steps).find(same) {
+        Some(_) => format!("only {here}; {there} it did not come to its end, and a part of it is not compared"),
+        None => format!("only {here}"),
+    }
 }
 
 fn keys<'a>(runs: &[RunView<'a>]) -> Vec<Key<'a>> {
     let mut out = Vec::new();
-    for step in runs.iter().flat_map(|run| &run.steps).filter(|step| measured(step)) {
+    for step in runs.iter().flat_map(|run| &run.steps).filter(|step| step.is_whole()) {
         if !out.contains(&(step.name, step.tier)) {
             out.push((step.name, step.tier));
         }
@@ -66,7 +70,7 @@ fn keys<'a>(runs: &[RunView<'a>]) -> Vec<Key<'a>> {
 }
 
 fn steps<'r, 'a>(runs: &'r [RunView<'a>], name: &str, tier: Option<&str>) -> Vec<&'r StepView<'a>> {
-    let wanted = |step: &&StepView<'_>| step.name == name && step.tier == tier && measured(step);
+    let wanted = |step: &&StepView<'_>| step.name == name && step.tier == tier && step.is_whole();
     runs.iter().flat_map(|run| &run.steps).filter(wanted).collect()
 }
 
@@ -334,6 +338,18 @@ mod tests {
         let rate = rate_of(&[run(Step::seq_write("sda", 104.8576))], &[run(slow)]);
         assert_eq!(rate.figure, "write MB/s");
         assert!((rate.before - 104.8576).abs() < 0.1 && (rate.ratio - 0.5).abs() < 0.01, "{rate:?}");
+    }
+
+    #[test]
+    fn a_part_of_a_step_is_not_compared() {
+        let mut part = reads(50.0, 0.05);
+        part.state = crate::State::Interrupted;
+        let all = compare(&[run(reads(100.0, 0.05)).view()], &[run(part).view()]);
+        assert!(all.figures.is_empty());
+        assert_eq!(
+            all.unmatched,
+            ["sda page-read-qd1: only before; after it did not come to its end, and a part of it is not compared"]
+        );
     }
 
     #[test]

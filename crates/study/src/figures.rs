@@ -1,13 +1,13 @@
 //! The figures that a `check` is about, tier by tier, out of its steps. What is missing says why in a word.
 
 use crate::layer::members;
-use crate::model::{RunView, StepView, TierFigures};
+use crate::model::{RunView, State, StepView, TierFigures};
 use crate::summary::{latency, summarise};
 use basics::plan::LeftOut;
 use basics::{Known, Nanos, Why};
 use machine::Tier;
 
-/// The steps of one tier by name; a later one of the same name (a repeat) wins when it was measured.
+/// The steps of one tier by name; a later one of the same name (a repeat) wins when it was measured to its end.
 pub(crate) struct TierSteps<'r, 'a> {
     /// The tier's name.
     pub name: &'r str,
@@ -33,10 +33,9 @@ impl<'r, 'a> TierSteps<'r, 'a> {
     pub fn all(&self) -> impl Iterator<Item = &'r StepView<'a>> + '_ {
         self.steps.iter().copied()
     }
-    /// The last measured one of this name.
+    /// The last one of this name that was measured to its end: what a part of a step shows is judged by nobody.
     pub fn measured(&self, name: &str) -> Option<&'r StepView<'a>> {
-        let done = |step: &StepView<'_>| step.read.operations() + step.write.operations() > 0;
-        self.steps.iter().rev().copied().find(|step| step.name == name && done(step))
+        self.steps.iter().rev().copied().find(|step| step.name == name && step.is_whole())
     }
     /// The tiers that a step's bytes went to: this one, or all that carry the file system on which it ran.
     pub fn members(&self, step: &StepView<'_>) -> Vec<&'a Tier> {
@@ -64,6 +63,11 @@ impl<'r, 'a> TierSteps<'r, 'a> {
     fn why_not(&self, name: &str, writes: bool) -> Why {
         if let Some(failed) = self.steps.iter().find(|step| step.name == name).and_then(|step| step.failed) {
             return Why::NotMeasured(in_a_word(failed));
+        }
+        match self.steps.iter().rev().find(|step| step.name == name).map(|step| step.state) {
+            Some(State::Interrupted) => return Why::NotMeasured("interrupted".to_owned()),
+            Some(State::Running) => return Why::NotMeasured("still running".to_owned()),
+            Some(State::Done | State::Failed) | None => {}
         }
         if let Some(left) = self.left_out.iter().find(|left| left.step == name || left.step.is_empty()) {
             return left.why.clone();
@@ -228,6 +232,28 @@ mod tests {
         assert_eq!(figures.load_ns, Known::Is(110.0));
         assert_eq!(figures.page_read_qd1.get().unwrap().percentile(50.0), Some(Nanos(110)));
         assert_eq!(figures.fsync, Known::Unknown(Why::NotReported));
+    }
+
+    /// Bug: what a step had done when it was broken off was judged like the figure of a whole one.
+    #[test]
+    fn the_figures_of_a_part_are_judged_by_nobody() {
+        for (state, word) in
+            [(State::Interrupted, "interrupted"), (State::Failed, "failed"), (State::Running, "still running")]
+        {
+            let mut step = Step::seq_read("sda", 400.0);
+            step.state = state;
+            step.failed = (state == State::Failed).then(|| "read: Input/output error".to_owned());
+            let usb = crate::testing::capped("sda", TierKind::Usb, "USB 3", 500.0, (430.0, 450.0));
+            let study = explain(&Run::default().tiers([usb]).steps([step]).view()).tiers.remove(0);
+            assert_eq!(study.figures.seq_read_mbps, Known::not_measured(word));
+            assert_eq!(study.ceiling_share, Known::not_measured(word));
+            assert!(study.good_for.iter().all(|fitness| fitness.verdict == "unknown"), "{:?}", study.good_for);
+        }
+        // An earlier whole one stands in for the part.
+        let mut part = Step::seq_read("sda", 400.0);
+        part.state = State::Interrupted;
+        let figures = of(&Run::default().steps([Step::seq_read("sda", 104.8576), part]));
+        assert!((figures.seq_read_mbps.get().unwrap() - 104.8576).abs() < 0.1);
     }
 
     #[test]

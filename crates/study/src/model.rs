@@ -6,6 +6,19 @@ use machine::Machine;
 use observe::Sample;
 use serde::{Deserialize, Serialize};
 
+/// How far a step or a run came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// Its process lives.
+    Running,
+    /// To its end: only this has figures that may be judged.
+    Done,
+    /// Broken off.
+    Interrupted,
+    /// Ended by an error.
+    Failed,
+}
+
 /// A recorded step as a study reads it; borrowed from wherever it is kept.
 #[derive(Debug, Clone)]
 pub struct StepView<'a> {
@@ -21,6 +34,8 @@ pub struct StepView<'a> {
     pub job: &'a Job,
     /// What ran.
     pub engine: Option<&'a EngineUse>,
+    /// How far it came; the figures of one that did not come to its end are of a part of the work.
+    pub state: State,
     /// Measured time.
     pub elapsed: Nanos,
     /// Reads.
@@ -37,6 +52,17 @@ pub struct StepView<'a> {
     pub intervals: Vec<&'a Interval>,
     /// What the machine did, in order of time.
     pub samples: Vec<&'a Sample>,
+}
+
+impl StepView<'_> {
+    /// True when it came to its end and did something: its figures are those of what was asked.
+    pub fn is_whole(&self) -> bool {
+        self.state == State::Done && self.did_something()
+    }
+    /// True when some operation was completed, whatever became of the step.
+    pub fn did_something(&self) -> bool {
+        self.read.operations() + self.write.operations() > 0
+    }
 }
 
 /// A recorded run as a study reads it.

@@ -1,6 +1,6 @@
 //! Runs made by hand, so that a test can bring a finding about.
 
-use crate::model::{RunView, StepView};
+use crate::model::{RunView, State, StepView};
 use basics::job::{Block, Direction, Engine, Entropy, Job, Order, Sync};
 use basics::{Bytes, EngineUse, Interval, Known, Nanos, Side};
 use machine::{Ceiling, Machine, Tier, TierKind};
@@ -94,6 +94,7 @@ pub struct Step {
     pub tier: String,
     pub job: Job,
     pub engine: Option<EngineUse>,
+    pub state: State,
     pub elapsed: Nanos,
     pub read: Side,
     pub write: Side,
@@ -117,6 +118,7 @@ impl Step {
                 why: String::new(),
                 dropped: Vec::new(),
             }),
+            state: State::Done,
             elapsed: Nanos(0),
             read: Side::default(),
             write: Side::default(),
@@ -186,6 +188,7 @@ impl Step {
     }
     pub fn failed(mut self, why: &str) -> Self {
         self.failed = Some(why.to_owned());
+        self.state = State::Failed;
         self
     }
     /// Operations of 20 intervals for a rate; latency as a depth of 4 would see it.
@@ -266,6 +269,7 @@ impl Step {
             target: "/mnt/here",
             job: &self.job,
             engine: self.engine.as_ref(),
+            state: self.state,
             elapsed: self.elapsed,
             read: &self.read,
             write: &self.write,

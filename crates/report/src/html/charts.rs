@@ -50,7 +50,10 @@ pub fn data(entries: &[Entry<'_>], page: &Page) -> Value {
 
 fn step(record: &Record, step: &StepRecord, summary: &StepSummary, page: &Page, several: bool) -> Value {
     let subject = step.tier.as_deref().unwrap_or(&step.target);
-    let label = if several { format!("{subject} ({})", record.run.id) } else { subject.to_owned() };
+    let mut label = if several { format!("{subject} ({})", record.run.id) } else { subject.to_owned() };
+    if words::partial(step) {
+        label.push_str(", partial");
+    }
     let series = joined(record.intervals.iter().filter(|(of, _)| *of == step.index).map(|(_, interval)| interval));
     let samples: Vec<&Sample> =
         record.samples.iter().filter(|(of, _)| *of == step.index).map(|(_, sample)| sample).collect();

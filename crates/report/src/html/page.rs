@@ -235,7 +235,8 @@ fn headline(entries: &[Entry<'_>]) -> String {
         return study.headline.clone();
     }
     let Some(first) = entries.first() else { return "No run was given.".to_owned() };
-    let said = first.steps.iter().zip(&first.record.steps).find_map(|(summary, step)| {
+    let mut whole = first.steps.iter().zip(&first.record.steps).filter(|(_, step)| !words::partial(step));
+    let said = whole.find_map(|(summary, step)| {
         let (way, side) = match (&summary.read, &summary.write) {
             (Some(read), _) => ("read", read),
             (None, write) => ("write", write.as_ref()?),
@@ -246,7 +247,7 @@ fn headline(entries: &[Entry<'_>]) -> String {
         Some(format!("{subject}: {iops} {way} operations a second, {mbps} MB/s{p99}."))
     });
     let run = &first.record.run;
-    said.unwrap_or_else(|| format!("{} on {} measured nothing.", run.plan.method, run.target))
+    said.unwrap_or_else(|| format!("{} on {} measured nothing to its end.", run.plan.method, run.target))
 }
 
 fn when(record: &Record) -> String {
@@ -619,17 +620,18 @@ fn step_text(step: &StepRecord, summary: &StepSummary) -> StepText {
             max: side.lat.max.get().map_or_else(dash, ToString::to_string),
         })
     });
+    let ended = if step.ended_by.is_empty() {
+        words::state(&step.state).to_owned()
+    } else {
+        format!("{} by {}", step.elapsed, step.ended_by)
+    };
     StepText {
         index: step.index,
         name: step.name.clone(),
         tier: step.tier.clone().unwrap_or_else(|| step.target.clone()),
         job: words::job(&step.job, &step.target),
         engine: step.engine.as_ref().map_or("no engine", |engine| engine.used.name()),
-        ended: if step.ended_by.is_empty() {
-            words::state(&step.state).to_owned()
-        } else {
-            format!("{} by {}", step.elapsed, step.ended_by)
-        },
+        ended: format!("{ended}{}", if words::partial(step) { ", partial figures" } else { "" }),
         sides: sides.collect(),
         cpu: summary.cpu_us_per_op.map(|(user, system)| format!("{} + {}", significant(user), significant(system))),
         notes: words::notes(step, summary),

@@ -74,11 +74,14 @@ fn foot(record: &Record, style: &Style) -> String {
 
 fn step(step: &StepRecord, summary: &StepSummary, style: &Style) -> String {
     let name = step.tier.as_ref().map_or_else(|| step.name.clone(), |tier| format!("{}  {tier}", step.name));
-    let ended = match &step.state {
+    let mut ended = match &step.state {
         State::Failed(_) => "failed".to_owned(),
         State::Running => "running".to_owned(),
         State::Done | State::Interrupted => format!("{}, ended by {}", step.elapsed, step.ended_by),
     };
+    if words::partial(step) {
+        ended.push_str(", partial figures");
+    }
     let mut out = style.both_ends(&format!("{:<2} {name}", step.index), &ended);
     out.push_str(&style.paragraph(
         "   ",
