@@ -6,9 +6,10 @@
 
 use crate::model::{Comparison, FigureComparison, RunView, StepView, Verdict};
 use crate::series::{self, Way};
+use crate::work;
 use basics::stats::{batch_means, mean, median, stdev, student_t};
 use basics::units::significant;
-use basics::{Job, Known, Latencies};
+use basics::{Known, Latencies};
 
 /// Least difference between single runs that is called one. Two tools that measure the same thing in the same minute
 /// are held to agree within 3 % here, so a smaller difference between single runs is no evidence.
@@ -27,21 +28,34 @@ const FOR_A_P99: u64 = 100;
 pub fn compare(before: &[RunView<'_>], after: &[RunView<'_>]) -> Comparison {
     let mut figures = Vec::new();
     let mut unmatched = Vec::new();
+    let mut ways = Vec::new();
     for (name, tier) in keys(before) {
         let (old, new) = (steps(before, name, tier), steps(after, name, tier));
         let label = label(name, tier);
         match (old.first(), new.first()) {
             (Some(_), None) => unmatched.push(format!("{label}: {}", alone(after, name, tier, "before", "after"))),
-            (Some(a), Some(b)) if !same_work(a.job, b.job) => {
-                unmatched.push(format!("{label}: the jobs differ, so the figures cannot be compared"));
+            (Some(first), Some(_)) => {
+                let others = || old.iter().chain(&new).skip(1);
+                if let Some(what) = others().find_map(|other| work::differs(first, other)) {
+                    unmatched.push(format!("{label}: {what} differs, so the figures cannot be compared"));
+                } else {
+                    ways.extend(
+                        others()
+                            .find_map(|other| work::another_way(first, other))
+                            .map(|way| format!("{label}: {way}.")),
+                    );
+                    figures.extend(compare_step(name, tier, &old, &new));
+                }
             }
-            _ => figures.extend(compare_step(name, tier, &old, &new)),
+            (None, _) => {}
         }
     }
     let seen = keys(before);
     let new = keys(after).into_iter().filter(|key| !seen.contains(key));
     unmatched.extend(new.map(|(n, t)| format!("{}: {}", label(n, t), alone(before, n, t, "after", "before"))));
-    Comparison { headline: headline(&figures), figures, unmatched, notes: notes(before, after) }
+    let mut notes = notes(before, after);
+    notes.extend(ways);
+    Comparison { headline: headline(&figures), figures, unmatched, notes }
 }
 
 type Key<'a> = (&'a str, Option<&'a str>);
@@ -72,13 +86,6 @@ fn keys<'a>(runs: &[RunView<'a>]) -> Vec<Key<'a>> {
 fn steps<'r, 'a>(runs: &'r [RunView<'a>], name: &str, tier: Option<&str>) -> Vec<&'r StepView<'a>> {
     let wanted = |step: &&StepView<'_>| step.name == name && step.tier == tier && step.is_whole();
     runs.iter().flat_map(|run| &run.steps).filter(wanted).collect()
-}
-
-/// True when two jobs ask for the same pattern; how long, where and with which seed may differ.
-fn same_work(a: &Job, b: &Job) -> bool {
-    (a.direction, &a.block, a.depth, a.threads, a.direct, a.sync, a.pacing, a.entropy)
-        == (b.direction, &b.block, b.depth, b.threads, b.direct, b.sync, b.pacing, b.entropy)
-        && a.order == b.order
 }
 
 /// A figure of one step with the noise inside that step.
@@ -363,7 +370,7 @@ mod tests {
         assert_eq!(
             all.unmatched,
             [
-                "sda seq-read: the jobs differ, so the figures cannot be compared",
+                "sda seq-read: the block size differs, so the figures cannot be compared",
                 "sdb seq-read: only before",
                 "sdc seq-read: only after",
             ]

@@ -51,7 +51,7 @@ pub fn measured(step: &StepView<'_>, members: &[&Tier]) -> Layer {
 }
 
 /// What the engine said about O_DIRECT, when the job asked for it and did not get it.
-fn direct_refused(step: &StepView<'_>) -> Option<String> {
+pub(crate) fn direct_refused(step: &StepView<'_>) -> Option<String> {
     if !step.job.direct || step.engine.is_some_and(|engine| matches!(engine.used, Engine::Memory | Engine::Mmap)) {
         return None;
     }

@@ -16,6 +16,7 @@ mod series;
 mod summary;
 #[cfg(test)]
 mod testing;
+mod work;
 
 pub use check::explain;
 pub use compare::compare;

@@ -272,7 +272,7 @@ pub struct Comparison {
     pub headline: String,
     /// Figure by figure, in the order of the first run's steps.
     pub figures: Vec<FigureComparison>,
-    /// Steps that stand on one side only, or whose jobs differ, each with the reason.
+    /// Steps that stand on one side only, or whose work differs, each with the reason.
     pub unmatched: Vec<String>,
     /// What else differs (kernel, governor, page size), each a sentence: the figures may differ for it.
     pub notes: Vec<String>,
