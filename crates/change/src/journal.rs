@@ -67,6 +67,8 @@ pub struct Recovered {
     pub target: String,
     /// True when everything is as before.
     pub undone: bool,
+    /// True when it is out of reach for now (not mounted, no rights) and waits for a later start.
+    pub waits: bool,
     sentence: String,
 }
 
@@ -180,6 +182,11 @@ impl Journal {
         self.retire(&standing.path)
     }
 
+    /// Forgets a change that was never made.
+    pub(crate) fn forget(&self, standing: &Standing) -> Result<(), ChangeError> {
+        self.retire(&standing.path)
+    }
+
     fn retire(&self, path: &Path) -> Result<(), ChangeError> {
         let fail = |source| ChangeError::Journal { action: "remove an entry of", path: path.to_owned(), source };
         match std::fs::remove_file(path) {
@@ -240,6 +247,7 @@ impl Journal {
                     run: String::new(),
                     target: path.display().to_string(),
                     undone: false,
+                    waits: false,
                     sentence,
                 });
             }
@@ -251,7 +259,9 @@ impl Journal {
         let reversible = entry.change.reversible();
         let target = reversible.target();
         let run = &entry.run;
-        let (undone, sentence) = match self.undo(path, &entry) {
+        let result = self.undo(path, &entry);
+        let waits = matches!(result, Ok(Present::Away(_)));
+        let (undone, sentence) = match result {
             Ok(Present::Before) => {
                 (true, format!("{target} was as it had been before run {run}; nothing had to be undone"))
             }
@@ -268,7 +278,7 @@ impl Journal {
             ),
             Err(error) => (false, format!("{target}, left over from run {run}: {error}")),
         };
-        Some(Recovered { run: entry.run.clone(), target, undone, sentence })
+        Some(Recovered { run: entry.run.clone(), target, undone, waits, sentence })
     }
 
     /// Undoes an entry, if that is for us to do, and retires it, if nothing is left to do.

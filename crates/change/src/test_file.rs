@@ -49,6 +49,9 @@ impl Reversible for FileChange {
                     _ => Present::Away("is on a file system that is not mounted there now".to_owned()),
                 });
             }
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                return Ok(Present::Away("cannot be looked at with the rights of this user".to_owned()));
+            }
             Err(source) => {
                 return Err(ChangeError::Undo { action: "look at", path: self.target.clone(), source });
             }
@@ -142,9 +145,17 @@ impl TestFile {
         // From here on a return drops it, and so undoes it.
         let file = TestFile { journal: journal.clone(), standing: Some(standing), path, size };
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let created: File = rustix::fs::open(&file.path, flags, Mode::RUSR | Mode::WUSR)
-            .map_err(|e| ChangeError::in_dir("make a test file in", dir, e.into()))?
-            .into();
+        let created: File = match rustix::fs::open(&file.path, flags, Mode::RUSR | Mode::WUSR) {
+            Ok(created) => created.into(),
+            Err(errno) => {
+                // Refused before anything was made. To undo would mean to look, which may be refused as well, and then
+                // the entry would stand for ever for a file that never was.
+                if matches!(errno, Errno::ACCESS | Errno::PERM | Errno::ROFS) {
+                    file.never_made()?;
+                }
+                return Err(ChangeError::in_dir("make a test file in", dir, errno.into()));
+            }
+        };
         journal.step("test file made");
         match rustix::fs::fallocate(&created, FallocateFlags::empty(), 0, size.0) {
             // It will be written anyway; reserving only tells earlier that it does not fit.
@@ -154,6 +165,11 @@ impl TestFile {
         }
         journal.step("test file reserved");
         Ok(file)
+    }
+
+    /// Forgets the entry of a file that the kernel refused to make.
+    fn never_made(mut self) -> Result<(), ChangeError> {
+        self.standing.take().map_or(Ok(()), |standing| self.journal.forget(&standing))
     }
 
     /// Where it is.

@@ -7,6 +7,7 @@ use anyhow::Result;
 use change::Journal;
 use record::Store;
 use report::terminal::Style;
+use std::cell::Cell;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,6 +25,17 @@ pub struct Context {
     pub style: Style,
     /// As typed, for the record.
     pub command: String,
+    /// What earlier runs left behind was looked at: once a process is enough.
+    recovered: Cell<bool>,
+}
+
+/// Whether what waits to be undone, because it is out of reach now, is told.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Tell {
+    /// By what changes something itself.
+    All,
+    /// By what only looks: what was done, not what still waits.
+    Done,
 }
 
 /// Widest that a table is drawn, and the width when the output is no terminal.
@@ -52,13 +64,20 @@ impl Context {
             json: cli.json,
             style: Style { width, color, zone: jiff::tz::TimeZone::system(), ..Style::default() },
             command,
+            recovered: Cell::new(false),
         })
     }
 
     /// Undoes what earlier runs left behind, then opens the store.
     pub fn open(&self) -> Result<(Store, Journal)> {
+        self.open_telling(Tell::All)
+    }
+
+    fn open_telling(&self, tell: Tell) -> Result<(Store, Journal)> {
         let journal = Journal::open(&self.journal_folder()?)?;
-        self.recover_journal(&journal)?;
+        if !self.recovered.replace(true) {
+            self.recover_journal(&journal, tell)?;
+        }
         let mut store = Store::open(&self.db)?;
         for run in store.recover()? {
             out::say(&format!("run {run} of an earlier process was interrupted; what it had measured is kept"));
@@ -73,7 +92,7 @@ impl Context {
                 Missing(format!("there is no database {}; --db names one that exists", self.db.display())).into()
             );
         }
-        match self.open() {
+        match self.open_telling(Tell::Done) {
             Ok((store, _)) => Ok(store),
             Err(_) if self.db.exists() => Ok(Store::open_for_reading(&self.db)?),
             Err(error) => Err(error),
@@ -84,14 +103,14 @@ impl Context {
     pub fn tidy(&self) {
         let known = self.journal_folder().is_ok_and(|folder| folder.exists());
         if (known || self.db.exists())
-            && let Err(error) = self.open()
+            && let Err(error) = self.open_telling(Tell::Done)
         {
             out::say(&format!("{error:#}"));
         }
     }
 
-    fn recover_journal(&self, journal: &Journal) -> Result<()> {
-        for recovered in journal.recover()? {
+    fn recover_journal(&self, journal: &Journal, tell: Tell) -> Result<()> {
+        for recovered in journal.recover()?.iter().filter(|recovered| tell == Tell::All || !recovered.waits) {
             out::say(&recovered.to_string());
         }
         Ok(())

@@ -140,6 +140,48 @@ fn a_directory_that_may_not_be_written() {
     fs::set_permissions(home.work(), fs::Permissions::from_mode(0o755)).unwrap();
 }
 
+/// The directory cannot even be looked into: the entry for the file that never was must not stand for ever.
+#[test]
+fn a_directory_that_may_not_be_looked_into_leaves_no_journal_entry() {
+    let name = "a_directory_that_may_not_be_looked_into_leaves_no_journal_entry";
+    if !possible(name, &[Root, Tool("setpriv")]) {
+        return;
+    }
+    let mut home = Home::new();
+    home.as_an_ordinary_user();
+    sh(&format!("chmod 700 {}", home.work().display()));
+    let told = home.run(&job(&["rw=read", "runtime=1s", "size=16M"], home.work())).code(4);
+    assert!(told.err.contains("may not write in"), "{told:?}");
+    assert_eq!(home.journal(), [""; 0]);
+    assert_eq!(home.run(&["runs"]).code(0).err, "");
+}
+
+/// What a killed run left where this user can no longer look is told by what measures, once, and not by what reads.
+#[test]
+fn what_waits_for_rights_is_told_once_and_by_no_reader() {
+    let name = "what_waits_for_rights_is_told_once_and_by_no_reader";
+    if !possible(name, &[Root, Tool("setpriv")]) {
+        return;
+    }
+    let mut home = Home::new();
+    home.as_an_ordinary_user();
+    sh(&format!("chown 65534:65534 {}", home.work().display()));
+    let words = job(&["rw=write", "bs=64k", "runtime=60s", "size=16M"], home.work());
+    let mut running = home.start(&words);
+    running.until("its file exists", || !home.left_in(&home.work()).is_empty());
+    running.child().kill().unwrap();
+    running.child().wait().unwrap();
+    sh(&format!("chown 0:0 {0}; chmod 700 {0}", home.work().display()));
+    drop(home.run(&["runs"]).code(0));
+    assert_eq!(home.run(&["runs"]).code(0).err, "");
+    let measured = home.run(&job(&["rw=randread", "runtime=1s"], "null")).code(0);
+    assert_eq!(measured.err.matches("left over from run").count(), 1, "{measured:?}");
+    assert!(measured.err.contains("rights"), "{measured:?}");
+    sh(&format!("chown 65534:65534 {}", home.work().display()));
+    assert!(home.run(&["runs"]).code(0).err.contains("was removed"));
+    home.assert_clean(&home.work());
+}
+
 #[test]
 fn a_device_that_may_not_be_read() {
     let mut home = Home::new();
