@@ -51,6 +51,13 @@ pub enum Target {
         /// What the user gave to `--destroy`, if anything; a write needs it to be this very device.
         destroy: Option<String>,
     },
+    /// A device model, in virtual time.
+    Profile {
+        /// The profile's name.
+        name: String,
+        /// The whole profile as TOML, so that the plan says what was simulated whatever becomes of its file.
+        toml: String,
+    },
 }
 
 impl Target {
@@ -61,6 +68,7 @@ impl Target {
             Target::Null { .. } => "null".to_owned(),
             Target::File { path } | Target::Device { path, .. } => path.display().to_string(),
             Target::TestFile { dir, .. } => dir.display().to_string(),
+            Target::Profile { name, .. } => format!("profile:{name}"),
         }
     }
 }

@@ -160,7 +160,7 @@ fn drafts(site: &Site) -> impl Iterator<Item = Draft> {
                 draft("ram-load", 1, load),
             ]
         }
-        Where::Null { .. } => vec![],
+        Where::Null { .. } | Where::Profile { .. } => vec![],
         Where::File(_) | Where::Device { .. } => reads(),
         Where::Directory(_) => {
             let mut list = vec![Draft { whole_file: true, ..draft("seq-write", 3, write.clone()) }];

@@ -90,7 +90,7 @@ impl Method for JobMethod {
         let usual = match request.site.at {
             Where::Memory => Some(Bytes(256 * MIB)),
             Where::Directory(_) => Some(Bytes(GIB)),
-            Where::Null { .. } | Where::File(_) | Where::Device { .. } => None,
+            Where::Null { .. } | Where::File(_) | Where::Device { .. } | Where::Profile { .. } => None,
         };
         let mut job = job(settings)?;
         job.size = settings.get("size")?.or(usual);

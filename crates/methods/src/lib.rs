@@ -12,7 +12,7 @@ mod swap_sim;
 
 pub use check::{Effort, check};
 pub use settings::{Default, Parameter, Settings};
-pub use site::{Site, Where};
+pub use site::{Site, Where, profile_named};
 pub use survey::survey;
 
 use basics::{Bytes, Plan};
@@ -113,8 +113,11 @@ pub enum MethodError {
     /// The settings make no sense together.
     #[error(transparent)]
     Job(#[from] basics::job::JobError),
+    /// No such profile, or one that cannot be used.
+    #[error(transparent)]
+    Profile(#[from] profile::ProfileError),
     /// Nothing there.
-    #[error("{} does not exist; give a directory, a file, a block device, `memory` or `null`", path.display())]
+    #[error("{} does not exist; give a directory, a file, a block device, `memory`, `null` or `profile:NAME`", path.display())]
     Missing {
         /// As typed.
         path: PathBuf,

@@ -5,6 +5,8 @@ use crate::MethodError;
 use basics::plan::Target;
 use basics::{Bytes, Known, Nanos};
 use machine::{Machine, Root};
+use profile::Profile;
+use std::io::Read;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
@@ -31,6 +33,13 @@ pub enum Where {
         /// What the user gave to `--destroy`.
         destroy: Option<String>,
     },
+    /// A device model, in virtual time.
+    Profile {
+        /// Its name.
+        name: String,
+        /// The whole of it.
+        toml: String,
+    },
 }
 
 /// Somewhere to work.
@@ -47,8 +56,8 @@ pub struct Site {
 }
 
 impl Site {
-    /// The site that a user names: `memory`, `null`, `null:service=20us,stall=200ms/1s`, a directory, a file, a block
-    /// device, or the name of a tier that is one.
+    /// The site that a user names: `memory`, `null`, `null:service=20us,stall=200ms/1s`, `profile:NAME`, a directory, a
+    /// file, a block device, or the name of a tier that is one.
     ///
     /// # Errors
     /// When nothing of that name exists, or it is of no use.
@@ -56,6 +65,11 @@ impl Site {
         let bare = |at| Site { tier: None, at, room: Known::default(), compresses: false };
         if matches!(text, "memory" | "ram" | "RAM") {
             return Ok(Site { tier: Some("RAM".to_owned()), ..bare(Where::Memory) });
+        }
+        if let Some(name) = text.strip_prefix("profile:") {
+            let profile = profile_named(name)?;
+            let toml = profile.to_toml()?;
+            return Ok(Site { tier: Some(profile.name.clone()), ..bare(Where::Profile { name: profile.name, toml }) });
         }
         if let Some(options) = text.strip_prefix("null") {
             return Ok(bare(null(options)?));
@@ -104,9 +118,32 @@ impl Site {
             Where::Null { service, stall } => Target::Null { service: *service, stall: *stall },
             Where::Directory(dir) => Target::TestFile { dir: dir.clone(), size, entropy, first_step_fills },
             Where::File(path) => Target::File { path: path.clone() },
+            Where::Profile { name, toml } => Target::Profile { name: name.clone(), toml: toml.clone() },
             Where::Device { path, destroy } => Target::Device { path: path.clone(), destroy: destroy.clone() },
         }
     }
+}
+
+/// Largest profile that is read: a fitted one takes a few kilobytes.
+const LARGEST_PROFILE: u64 = 1 << 20;
+
+/// The profile that a user names: a shipped one, or the path of a TOML file.
+///
+/// # Errors
+/// When there is none of that name, the file cannot be read, or it is no profile.
+pub fn profile_named(text: &str) -> Result<Profile, MethodError> {
+    if !text.contains('/') && !text.ends_with(".toml") {
+        return Ok(profile::find(text)?.clone());
+    }
+    let path = PathBuf::from(text);
+    let unusable = |why: String| MethodError::Unusable { path: path.clone(), why };
+    let read = || -> std::io::Result<String> {
+        let mut text = String::new();
+        std::fs::File::open(&path)?.take(LARGEST_PROFILE).read_to_string(&mut text)?;
+        Ok(text)
+    };
+    let text = read().map_err(|error| unusable(format!("cannot be read as a profile: {error}")))?;
+    Profile::parse(&text).map_err(|error| unusable(error.to_string()))
 }
 
 /// Reads what follows `null`: nothing, or `:service=20us,stall=200ms/1s` (200 ms in every second).

@@ -53,7 +53,7 @@ pub fn survey(machine: &Machine, root: &Root, extra: &[PathBuf]) -> (Vec<Site>, 
 fn path_of(site: &Site) -> PathBuf {
     match &site.at {
         Where::Directory(path) | Where::File(path) | Where::Device { path, .. } => path.clone(),
-        Where::Memory | Where::Null { .. } => PathBuf::new(),
+        Where::Memory | Where::Null { .. } | Where::Profile { .. } => PathBuf::new(),
     }
 }
 

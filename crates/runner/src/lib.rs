@@ -12,6 +12,7 @@ mod step;
 pub use error::{Kind, RunError};
 pub use progress::{Progress, Silent};
 
+use basics::plan::Target;
 use basics::{Nanos, Plan};
 use change::Journal;
 use machine::Machine;
@@ -53,11 +54,12 @@ impl Runner<'_> {
             step.job.check().map_err(engine::EngineError::from)?;
         }
         let allowed = ready::allowed(&plan)?;
-        let harness = engine::calibrate().ok();
+        let origin = origin(&plan);
+        let harness = if origin == Origin::Measured { engine::calibrate().ok() } else { None };
         let run = Run {
             id: record::new_id(),
             state: State::Running,
-            origin: Origin::Measured,
+            origin,
             started: now(),
             ended: None,
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -134,6 +136,15 @@ impl Runner<'_> {
         };
         Ok((state, errors))
     }
+}
+
+/// Simulated as soon as a part of it is.
+fn origin(plan: &Plan) -> Origin {
+    let mut profiles = plan.targets.iter().filter_map(|target| match target {
+        Target::Profile { name, .. } => Some(name.clone()),
+        _ => None,
+    });
+    profiles.next().map_or(Origin::Measured, Origin::Simulated)
 }
 
 /// Unix time.

@@ -5,8 +5,10 @@ use crate::RunError;
 use basics::job::{Direction, Entropy, Order, Sync};
 use basics::plan::Target;
 use basics::units::MIB;
-use basics::{Bytes, Job, Plan};
+use basics::{Bytes, Job, Nanos, Plan};
 use change::{Journal, TestFile, guard};
+use engine::{Control, EngineError, Outcome, Sink};
+use profile::{Device, Profile};
 use rustix::fs::{Advice, Mode, OFlags, fadvise, open};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
@@ -45,7 +47,19 @@ pub enum Opened {
     /// Memory.
     Memory(Bytes),
     /// Nothing.
-    Null(Target),
+    Null {
+        /// Time that each operation takes.
+        service: Nanos,
+        /// Every `.0`, all operations wait for `.1`.
+        stall: Option<(Nanos, Nanos)>,
+    },
+    /// A device model, rested; each step meets a new one.
+    Model {
+        /// What it is like.
+        profile: Box<Profile>,
+        /// Of its chances.
+        seed: u64,
+    },
 }
 
 /// An opened target with what a reader of its figures must know.
@@ -114,7 +128,7 @@ impl<'a> Targets<'a> {
     pub fn path(&self, index: usize) -> Option<&Path> {
         match &self.specs[index] {
             Target::File { path } | Target::Device { path, .. } | Target::TestFile { dir: path, .. } => Some(path),
-            Target::Memory { .. } | Target::Null { .. } => None,
+            Target::Memory { .. } | Target::Null { .. } | Target::Profile { .. } => None,
         }
     }
 
@@ -140,7 +154,13 @@ impl<'a> Targets<'a> {
         let writes = job.direction.writes();
         match &self.specs[index] {
             Target::Memory { size } => Ok(Ready { opened: Opened::Memory(*size), notes: vec![] }),
-            null @ Target::Null { .. } => Ok(Ready { opened: Opened::Null(null.clone()), notes: vec![] }),
+            Target::Null { service, stall } => {
+                Ok(Ready { opened: Opened::Null { service: *service, stall: *stall }, notes: vec![] })
+            }
+            Target::Profile { toml, .. } => {
+                let profile = Box::new(Profile::parse(toml).map_err(EngineError::Profile)?);
+                Ok(Ready { opened: Opened::Model { profile, seed: job.seed }, notes: vec![] })
+            }
             Target::File { path } => open_file(path, None, job, false),
             Target::TestFile { dir, size, first_step_fills, .. } => {
                 let own = self.files.get(&index);
@@ -254,15 +274,23 @@ fn drop_cached(fd: &OwnedFd, job: &Job) {
 }
 
 impl Opened {
-    /// As the engine takes it.
-    pub fn target(&self) -> engine::Target<'_> {
-        match self {
+    /// Runs a job here: really, or on the model in virtual time.
+    pub fn run(&self, job: &Job, control: &Control<'_>, sink: &mut dyn Sink) -> Result<Outcome, EngineError> {
+        let target = match self {
             Opened::File { fd, len, alignment, direct } => {
                 engine::Target::File { fd: fd.as_fd(), len: *len, alignment: *alignment, direct: *direct }
             }
             Opened::Memory(size) => engine::Target::Memory { size: *size },
-            Opened::Null(Target::Null { service, stall }) => engine::Target::Null { service: *service, stall: *stall },
-            Opened::Null(_) => engine::Target::Null { service: basics::Nanos(0), stall: None },
-        }
+            Opened::Null { service, stall } => engine::Target::Null { service: *service, stall: *stall },
+            Opened::Model { profile, seed } => {
+                let mut device = Device::new(profile, profile.size(), *seed);
+                return engine::simulate(job, &mut device, profile.size(), control, sink);
+            }
+        };
+        engine::run(job, target, control, sink)
+    }
+    /// True when no operation is real.
+    pub fn is_model(&self) -> bool {
+        matches!(self, Opened::Model { .. })
     }
 }

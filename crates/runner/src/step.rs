@@ -74,23 +74,31 @@ impl Running<'_, '_> {
         let disks = self.disks(step, targets);
         let (sender, samples) = sync_channel::<Sample>(SAMPLES_WAITING);
         // A full channel drops the sample; the observer's own count tells.
-        let observer = Observer::start(Path::new("/"), disks, OBSERVE_EVERY, move |sample| {
-            let _ = sender.try_send(sample);
+        // In virtual time there is nothing to observe.
+        let observer = (!opened.is_model()).then(|| {
+            Observer::start(Path::new("/"), disks, OBSERVE_EVERY, move |sample| {
+                let _ = sender.try_send(sample);
+            })
         });
         let control = Control::new(self.runner.interrupted);
-        let outcome = engine::run(&step.job, opened.target(), &control, &mut |interval: &Interval| {
+        let outcome = opened.run(&step.job, &control, &mut |interval: &Interval| {
             self.spool.interval(self.index as u32, interval);
             self.keep(&samples);
             self.runner.progress.measuring(self.index, step, interval.end, interval);
         });
         match observer {
-            Ok(observer) => account.observing = Some(observer.stop()),
-            Err(error) => account.notes.push(format!("nothing was observed meanwhile: {error}")),
+            None => {}
+            Some(Ok(observer)) => account.observing = Some(observer.stop()),
+            Some(Err(error)) => account.notes.push(format!("nothing was observed meanwhile: {error}")),
         }
         self.keep(&samples);
         let outcome = outcome?;
         targets.wrote(step.target, &step.job, Bytes(outcome.write.bytes));
-        write_account(outcome, account)
+        let result = write_account(outcome, account);
+        if opened.is_model() {
+            (account.cpu_user, account.cpu_system) = (None, None);
+        }
+        result
     }
 
     /// Writes a test file where the step needs one that is whole; false when interrupted.
@@ -111,7 +119,7 @@ impl Running<'_, '_> {
         let Ready { opened, .. } = targets.open_to_fill(step.target, &job)?;
         let control = Control::new(self.runner.interrupted);
         let mut done = 0;
-        let outcome = engine::run(&job, opened.target(), &control, &mut |interval: &Interval| {
+        let outcome = opened.run(&job, &control, &mut |interval: &Interval| {
             done += interval.write.bytes;
             self.runner.progress.filling(self.index, step, Bytes(done), size);
         })?;
