@@ -71,7 +71,7 @@ impl Bar {
                 self.bar.set_prefix(format!("step {} of {}", index + 1, self.allowed.len()));
             }
         }
-        self.bar.set_message(message);
+        self.bar.set_message(out::visible(&message, out::Keep::Nothing).into_owned());
     }
 }
 

@@ -368,3 +368,21 @@ fn a_file_that_is_no_export_is_not_imported() {
     }
     assert_eq!(home.json(&["runs"])["runs"].as_array().unwrap().len(), 1);
 }
+
+/// A directory's name reached the terminal as it was and could have moved its cursor or set its title.
+#[test]
+fn a_name_with_control_characters_is_made_visible() {
+    let home = Home::new();
+    let folder = home.work().join("a\x1b]0;x\x07b");
+    fs::create_dir(&folder).unwrap();
+    let told = [
+        home.run(&job(&["rw=randread", "runtime=50ms", "size=1M"], &folder)).code(0),
+        home.run(&["show", "last"]).code(0),
+        home.run(&["runs"]).code(0),
+        home.run(&job(&["rw=randread"], folder.join("none"))).code(4),
+    ];
+    for told in &told {
+        assert!(!told.out.contains(['\x1b', '\x07']) && !told.err.contains(['\x1b', '\x07']), "{told:?}");
+        assert!(format!("{}{}", told.out, told.err).contains("\\u{1b}]0;x\\u{7}b"), "{told:?}");
+    }
+}

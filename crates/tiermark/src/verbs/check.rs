@@ -42,7 +42,7 @@ pub fn check(context: &Context, args: &CheckArgs) -> Result<ExitCode> {
     if context.json {
         out::print_json(&report::json::check(&record, &study, path))?;
     } else {
-        out::print(&report::terminal::check(&record, &study, path, &context.style))?;
+        out::show(&report::terminal::check(&record, &study, path, &context.style), &context.style)?;
     }
     written?;
     Ok(exit::of_run(&finished))

@@ -13,7 +13,7 @@ pub fn compare(context: &Context, runs: &[String]) -> Result<ExitCode> {
     if context.json {
         out::print_json(&report::json::compare(&records))?;
     } else {
-        out::print(&report::terminal::compare(&records, &context.style))?;
+        out::show(&report::terminal::compare(&records, &context.style), &context.style)?;
     }
     Ok(ExitCode::SUCCESS)
 }

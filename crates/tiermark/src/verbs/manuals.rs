@@ -10,7 +10,7 @@ use std::process::ExitCode;
 pub fn completions(shell: clap_complete::Shell) -> Result<ExitCode> {
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut cli::command(), "tiermark", &mut text);
-    crate::out::print(&String::from_utf8_lossy(&text))?;
+    crate::out::print_as_it_is(&String::from_utf8_lossy(&text))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -30,7 +30,7 @@ pub fn run(context: &Context, args: &RunArgs) -> Result<ExitCode> {
     if context.json {
         out::print_json(&report::json::run(&record))?;
     } else {
-        out::print(&report::terminal::run(&record, &context.style))?;
+        out::show(&report::terminal::run(&record, &context.style), &context.style)?;
     }
     Ok(exit::of_run(&finished))
 }

@@ -13,7 +13,7 @@ pub fn runs(context: &Context) -> Result<ExitCode> {
     } else if runs.is_empty() {
         out::print("nothing has been run yet; `tiermark check` is a good start")?;
     } else {
-        out::print(&report::terminal::runs(&runs, &context.style))?;
+        out::show(&report::terminal::runs(&runs, &context.style), &context.style)?;
     }
     Ok(ExitCode::SUCCESS)
 }

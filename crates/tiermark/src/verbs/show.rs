@@ -18,6 +18,6 @@ pub fn show(context: &Context, run: &str) -> Result<ExitCode> {
         let study = study::explain(&report::view(&record));
         text = format!("{}\n\n{text}", report::terminal::check(&record, &study, None, &context.style));
     }
-    out::print(&text)?;
+    out::show(&text, &context.style)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -29,7 +29,7 @@ pub fn tiers(context: &Context, args: &TiersArgs) -> Result<ExitCode> {
     if context.json {
         out::print_json(&report::json::tiers(&machine))?;
     } else {
-        out::print(&report::terminal::tiers(&machine, &context.style))?;
+        out::show(&report::terminal::tiers(&machine, &context.style), &context.style)?;
     }
     Ok(ExitCode::SUCCESS)
 }
