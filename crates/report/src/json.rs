@@ -194,8 +194,14 @@ fn step(step: &StepRecord, summary: &StepSummary) -> Value {
         .with("elapsed_s", number(step.elapsed.secs()))
         .with("missing_intervals", summary.missing_intervals)
         .maybe("cpu", cpu)
+        .maybe("observing", step.observing.map(observing))
         .with("notes", step.notes.clone())
         .build()
+}
+
+/// What observing the machine beside the step cost.
+fn observing(cost: observe::Cost) -> Value {
+    json!({"samples": cost.samples, "cpu_us": us(cost.cpu), "dropped": cost.dropped})
 }
 
 /// A job under the names that `run job --set` takes, with units.
@@ -240,6 +246,7 @@ fn job(job: &Job) -> Value {
         .with("offset_B", job.offset.0)
         .maybe("size_B", job.size.map(|size| size.0))
         .with("direct", job.direct)
+        .with("invalidate", job.invalidate)
         .with("sync", sync)
         .maybe("sync_every", every)
         .with("end_fsync", job.end_fsync)
@@ -258,6 +265,9 @@ fn job(job: &Job) -> Value {
         .maybe("bytes_B", job.stop.bytes.map(|bytes| bytes.0))
         .maybe("operations", job.stop.operations)
         .maybe("until_percent", job.stop.until.map(|until| number(until.percent)))
+        .maybe("until_figure", job.stop.until.map(|until| json!(until.figure)))
+        .maybe("until_at_least_s", job.stop.until.map(|until| number(until.at_least.secs())))
+        .with("interval_s", number(job.interval.secs()))
         .with("warmup_s", number(job.warmup.secs()))
         .with("engine", job.engine.name())
         .with("seed", job.seed)

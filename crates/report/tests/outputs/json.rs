@@ -66,6 +66,10 @@ fn a_run_carries_steps_with_percentiles() {
         (&step["job"]["rw"], &step["job"]["bs_B"], &step["job"]["depth"]),
         (&"randrw".into(), &16384.into(), &4.into())
     );
+    let observing = &step["observing"];
+    assert_eq!(keys(observing), ["cpu_us", "dropped", "samples"]);
+    assert!(observing["cpu_us"].as_f64().unwrap() > 0.0);
+    assert_eq!((&step["job"]["invalidate"], &step["job"]["interval_s"]), (&false.into(), &0.1.into()));
     assert_eq!(keys(&step["cpu"]), ["sys_us_per_op", "user_us_per_op"]);
     assert!((step["cpu"]["user_us_per_op"].as_f64().unwrap() - 0.31).abs() < 0.001);
     let read = &step["read"];
