@@ -3,7 +3,7 @@
 
 use crate::blob::{RawInterval, RawSide};
 use crate::error::RecordError;
-use crate::model::{Run, RunId, State, StepRecord};
+use crate::model::{Origin, Run, RunId, State, StepRecord};
 use crate::place;
 use crate::schema::{self, Kind};
 use crate::spool::{Entry, Spool, now};
@@ -33,6 +33,8 @@ pub struct RunHead {
     pub id: RunId,
     /// How far it came.
     pub state: State,
+    /// Where its figures come from.
+    pub origin: Origin,
     /// The plan's method.
     pub method: String,
     /// Targets in a few words.
@@ -305,19 +307,20 @@ impl Store {
     /// # Errors
     /// Those of the database.
     pub fn runs(&self) -> Result<Vec<RunHead>, RecordError> {
-        let sql = "SELECT id, state, method, target, tiers, started_ns, ended_ns,
+        let sql = "SELECT id, state, origin, method, target, tiers, started_ns, ended_ns,
                           (SELECT count(*) FROM step WHERE step.run = run.number)
                    FROM run ORDER BY number DESC";
         let head = |row: &Row<'_>| {
             Ok(RunHead {
                 id: row.get(0)?,
                 state: from_json(row, 1)?,
-                method: row.get(2)?,
-                target: row.get(3)?,
-                tiers: from_json(row, 4)?,
-                started: nanos(row, 5)?,
-                ended: maybe_nanos(row, 6)?,
-                steps: row.get(7)?,
+                origin: from_json(row, 2)?,
+                method: row.get(3)?,
+                target: row.get(4)?,
+                tiers: from_json(row, 5)?,
+                started: nanos(row, 6)?,
+                ended: maybe_nanos(row, 7)?,
+                steps: row.get(8)?,
             })
         };
         let mut statement = self.db.prepare(sql).map_err(self.fail())?;

@@ -1,12 +1,12 @@
 //! The documents that `--json` prints, for other programs: units in the names, a key absent when its value is unknown,
 //! `schema` with its version. docs/json.md describes every key; a key never changes its meaning within a version.
 
-use crate::view::{comparisons, summaries};
+use crate::view::{comparisons, origin, summaries};
 use crate::words;
 use basics::job::{Block, Entropy, Order, Pacing, Sync};
 use basics::{Job, Known, Nanos};
 use machine::{Ceiling, Hop, Machine, TierKind};
-use record::{Origin, Record, RunHead, State, StepRecord};
+use record::{Record, RunHead, State, StepRecord};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 use study::{CheckStudy, Comparison, Finding, Fitness, LatencySummary, SideSummary, StepSummary, TierStudy};
@@ -140,15 +140,10 @@ fn head(schema: &str, record: &Record) -> Object {
         .with("run", run.id.as_str())
         .with("state", words::state(&run.state))
         .maybe("why", failure(&run.state))
-        .with(
-            "origin",
-            match &run.origin {
-                Origin::Measured => "measured".to_owned(),
-                Origin::Simulated(profile) => format!("simulated: {profile}"),
-                Origin::Quoted(source) => format!("quoted: {source}"),
-            },
-        )
+        .with("origin", origin(&run.origin).to_string())
         .with("method", run.plan.method.as_str())
+        .with("parameters", json!(run.plan.parameters))
+        .with("as_published", run.plan.as_published)
         .with("target", run.target.as_str())
         .with("command", run.command.as_str())
         .with("version", run.version.as_str())
@@ -301,6 +296,7 @@ pub fn check(record: &Record, study: &CheckStudy, report: Option<&Path>) -> Valu
         .with("run", run.id.as_str())
         .with("state", words::state(&run.state))
         .maybe("why", failure(&run.state))
+        .with("origin", origin(&run.origin).to_string())
         .maybe("report", report.map(|path| path.display().to_string()))
         .maybe("elapsed_s", words::lasted(run).map(|lasted| number(lasted.secs())))
         .with("headline", study.headline.as_str())
@@ -421,6 +417,7 @@ pub fn runs(heads: &[RunHead]) -> Value {
                 .with("run", head.id.as_str())
                 .with("state", words::state(&head.state))
                 .maybe("why", failure(&head.state))
+                .with("origin", origin(&head.origin).to_string())
                 .with("method", head.method.as_str())
                 .with("target", head.target.as_str())
                 .maybe("started", words::rfc3339(head.started))

@@ -1,7 +1,7 @@
 //! The bridge from a record to what `study` reads: `study` stands below `record`'s neighbours and knows nothing of how a
 //! record is kept, so its view borrows the parts that mean something.
 
-use record::{Record, State};
+use record::{Origin, Record, State};
 use study::{Comparison, RunView, StepSummary, StepView};
 
 /// Lends a record to `study`. Intervals and samples are put to their steps in the order in which the record holds them,
@@ -32,6 +32,8 @@ pub fn view(record: &Record) -> RunView<'_> {
         })
         .collect();
     RunView {
+        state: state(&record.run.state),
+        origin: origin(&record.run.origin),
         machine: &record.run.machine,
         harness_ns_per_op: record.run.harness_ns_per_op,
         left_out: &record.run.plan.left_out,
@@ -45,6 +47,15 @@ fn state(state: &State) -> study::State {
         State::Done => study::State::Done,
         State::Interrupted => study::State::Interrupted,
         State::Failed(_) => study::State::Failed,
+    }
+}
+
+/// The origin as a study knows it, and as all outputs say it.
+pub(crate) fn origin(origin: &Origin) -> study::Origin<'_> {
+    match origin {
+        Origin::Measured => study::Origin::Measured,
+        Origin::Simulated(profile) => study::Origin::Simulated(profile),
+        Origin::Quoted(source) => study::Origin::Quoted(source),
     }
 }
 

@@ -4,7 +4,7 @@
 //! logarithms). With fewer it comes from inside the steps (batch means); that sees no difference from run to run, so a
 //! ratio within [`RUN_TO_RUN`] of one is never called a difference.
 
-use crate::model::{Comparison, FigureComparison, RunView, StepView, Verdict};
+use crate::model::{Comparison, FigureComparison, RunView, State, StepView, Verdict};
 use crate::series::{self, Way};
 use crate::work;
 use basics::stats::{batch_means, mean, median, stdev, student_t};
@@ -243,18 +243,23 @@ fn headline(figures: &[FigureComparison]) -> String {
 /// What differs between the machines of the first runs.
 fn notes(before: &[RunView<'_>], after: &[RunView<'_>]) -> Vec<String> {
     let (Some(a), Some(b)) = (before.first(), after.first()) else { return Vec::new() };
+    let origins =
+        (a.origin != b.origin).then(|| format!("The figures are of different kinds: {}, then {}.", a.origin, b.origin));
     let (a, b) = (a.machine, b.machine);
     let facts = [
         ("The machine", &a.model, &b.model),
         ("The kernel", &a.kernel, &b.kernel),
         ("The CPU governor", &a.cpu.governor, &b.cpu.governor),
     ];
-    let mut out: Vec<String> = facts
+    let facts = facts
         .into_iter()
         .filter_map(|(what, a, b)| Some((what, a.get()?, b.get()?)))
         .filter(|(_, a, b)| a != b)
-        .map(|(what, a, b)| format!("{what} differs: {a}, then {b}."))
-        .collect();
+        .map(|(what, a, b)| format!("{what} differs: {a}, then {b}."));
+    let mut out: Vec<String> = origins.into_iter().chain(facts).collect();
+    let sides = [("before", before), ("after", after)];
+    let broken = sides.into_iter().filter(|(_, runs)| runs.iter().any(|run| run.state != State::Done));
+    out.extend(broken.map(|(when, _)| format!("The run {when} did not come to its end: steps may be missing.")));
     if let (Some(a), Some(b)) = (a.page_size.get(), b.page_size.get())
         && a != b
     {
@@ -345,6 +350,20 @@ mod tests {
         let rate = rate_of(&[run(Step::seq_write("sda", 104.8576))], &[run(slow)]);
         assert_eq!(rate.figure, "write MB/s");
         assert!((rate.before - 104.8576).abs() < 0.1 && (rate.ratio - 0.5).abs() < 0.01, "{rate:?}");
+    }
+
+    #[test]
+    fn what_was_simulated_is_not_held_against_a_measurement_unsaid() {
+        let run = run(reads(100.0, 0.05));
+        let origin = crate::Origin::Simulated("optane-pi5");
+        let simulated = RunView { origin, state: State::Interrupted, ..run.view() };
+        assert_eq!(
+            compare(&[run.view()], &[simulated]).notes,
+            [
+                "The figures are of different kinds: measured, then simulated: optane-pi5.",
+                "The run after did not come to its end: steps may be missing.",
+            ]
+        );
     }
 
     #[test]

@@ -19,6 +19,45 @@ pub enum State {
     Failed,
 }
 
+/// Where the figures of a run come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin<'a> {
+    /// Measured, on the machine that the run describes.
+    Measured,
+    /// Computed in virtual time from this profile.
+    Simulated(&'a str),
+    /// Somebody else's, from this source.
+    Quoted(&'a str),
+}
+
+impl Origin<'_> {
+    /// What a reader must know before the figures, as a sentence; nothing where they were measured.
+    pub fn caution(&self) -> Option<String> {
+        match self {
+            Origin::Measured => None,
+            Origin::Simulated(profile) => Some(format!("simulated from the profile {profile}, not measured")),
+            Origin::Quoted(source) => Some(format!("figures of {source}, not measured here")),
+        }
+    }
+    /// In a word or two.
+    fn word(&self) -> &'static str {
+        match self {
+            Origin::Measured => "measured",
+            Origin::Simulated(_) => "simulated",
+            Origin::Quoted(_) => "quoted",
+        }
+    }
+}
+
+impl std::fmt::Display for Origin<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Origin::Measured => f.write_str(self.word()),
+            Origin::Simulated(from) | Origin::Quoted(from) => write!(f, "{}: {from}", self.word()),
+        }
+    }
+}
+
 /// A recorded step as a study reads it; borrowed from wherever it is kept.
 #[derive(Debug, Clone)]
 pub struct StepView<'a> {
@@ -68,6 +107,10 @@ impl StepView<'_> {
 /// A recorded run as a study reads it.
 #[derive(Debug, Clone)]
 pub struct RunView<'a> {
+    /// How far it came.
+    pub state: State,
+    /// Where its figures come from.
+    pub origin: Origin<'a>,
     /// The machine before the first step.
     pub machine: &'a Machine,
     /// The harness's own cost for an operation, ns.

@@ -1,6 +1,6 @@
 //! Runs made by hand, so that a test can bring a finding about.
 
-use crate::model::{RunView, State, StepView};
+use crate::model::{Origin, RunView, State, StepView};
 use basics::job::{Block, Direction, Engine, Entropy, Job, Order, Sync};
 use basics::{Bytes, EngineUse, Interval, Known, Nanos, Side};
 use machine::{Ceiling, Machine, Tier, TierKind};
@@ -79,6 +79,8 @@ impl Run {
     }
     pub fn view(&self) -> RunView<'_> {
         RunView {
+            state: State::Done,
+            origin: Origin::Measured,
             machine: &self.machine,
             harness_ns_per_op: None,
             left_out: &self.left_out,

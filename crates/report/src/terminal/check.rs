@@ -3,6 +3,7 @@
 
 use super::Style;
 use super::lay::{Align, Grid, Tone, pad, pad_left, width};
+use crate::view::origin;
 use crate::words;
 use basics::units::significant;
 use basics::{Known, Nanos, Why};
@@ -50,6 +51,9 @@ fn head(record: &Record, style: &Style) -> String {
         let _ = write!(when, ", {}", words::duration(lasted));
     }
     let mut out = style.both_ends(&style.plain(&words::machine(&run.machine)), &when);
+    if let Some(caution) = origin(&run.origin).caution() {
+        out.push_str(&style.paragraph("", &caution, Tone::Fair));
+    }
     let ending = match &run.state {
         State::Done => return out,
         State::Running => "still running; these are the steps that ended".to_owned(),

@@ -3,11 +3,11 @@
 
 use super::Style;
 use super::lay::{Align, Grid, Tone};
-use crate::view::summaries;
+use crate::view::{origin, summaries};
 use crate::words;
 use basics::units::significant;
 use basics::{EngineUse, Known};
-use record::{Origin, Record, State, StepRecord};
+use record::{Record, State, StepRecord};
 use study::{LatencySummary, SideSummary, StepSummary};
 
 /// The whole account.
@@ -19,18 +19,8 @@ pub fn run(record: &Record, style: &Style) -> String {
     }
     let mut out = style.both_ends(&format!("run {}  {} on {}", run.id, run.plan.method, run.target), &when);
     out.push_str(&style.paragraph("", &words::machine(&run.machine), Tone::Faint));
-    match &run.origin {
-        Origin::Measured => {}
-        Origin::Simulated(profile) => {
-            out.push_str(&style.paragraph(
-                "",
-                &format!("simulated from the profile {profile}, not measured"),
-                Tone::Fair,
-            ));
-        }
-        Origin::Quoted(source) => {
-            out.push_str(&style.paragraph("", &format!("figures of {source}, not measured here"), Tone::Fair));
-        }
+    if let Some(caution) = origin(&run.origin).caution() {
+        out.push_str(&style.paragraph("", &caution, Tone::Fair));
     }
     if let State::Failed(why) = &run.state {
         out.push_str(&style.paragraph("", &format!("failed: {why}"), Tone::Bad));

@@ -2,7 +2,7 @@
 
 use super::support;
 use basics::Known;
-use record::{RunHead, State};
+use record::{Origin, RunHead, State};
 use report::json;
 use serde_json::Value;
 use std::path::Path;
@@ -54,6 +54,8 @@ fn tiers_carry_the_bus_mathematics() {
 fn a_run_carries_steps_with_percentiles() {
     let document = json::run(support::check_record());
     assert_eq!(document["schema"], "tiermark.run/1");
+    assert!(document["parameters"].is_object());
+    assert_eq!((&document["method"], &document["as_published"]), (&"check".into(), &false.into()));
     assert_eq!((&document["run"], &document["state"]), (&"7c1e04aa".into(), &"done".into()));
     let steps = document["steps"].as_array().unwrap();
     let step = steps.iter().find(|step| step["name"] == "swap-sim" && step["tier"] == "nvme0n1").unwrap();
@@ -104,6 +106,7 @@ fn runs_are_listed() {
     let head = RunHead {
         id: "7c1e04aa".into(),
         state: State::Failed("no room".into()),
+        origin: Origin::Simulated("optane-pi5".into()),
         method: "check".into(),
         target: "/mnt".into(),
         tiers: vec!["sda".into()],
@@ -114,7 +117,8 @@ fn runs_are_listed() {
     let document = json::runs(&[head]);
     assert_eq!(document["schema"], "tiermark.runs/1");
     let run = &document["runs"][0];
-    assert_eq!(keys(run), ["method", "run", "started", "state", "steps", "target", "why"]);
+    assert_eq!(keys(run), ["method", "origin", "run", "started", "state", "steps", "target", "why"]);
+    assert_eq!(run["origin"], "simulated: optane-pi5");
     assert_eq!((&run["state"], &run["started"]), (&"failed".into(), &"2026-11-21T10:04:00Z".into()));
 }
 
@@ -122,6 +126,7 @@ fn runs_are_listed() {
 fn a_check_carries_figures_and_meaning() {
     let document = json::check(support::check_record(), &support::check_study(), Some(Path::new("/tmp/r.html")));
     assert_eq!(document["schema"], "tiermark.check/1");
+    assert_eq!(document["origin"], "measured");
     assert_eq!((&document["report"], &document["elapsed_s"]), (&"/tmp/r.html".into(), &58.0.into()));
     let tier = by_name(&document["tiers"], "nvme0n1");
     for key in [

@@ -80,10 +80,11 @@ fn the_tiers_and_their_hops() {
 #[test]
 fn the_list_of_runs() {
     use basics::Nanos;
-    use record::{RunHead, State};
+    use record::{Origin, RunHead, State};
     let head = |id: &str, state, seconds: Option<u64>| RunHead {
         id: id.into(),
         state,
+        origin: Origin::Measured,
         method: "check".into(),
         target: "RAM, zram0, nvme0n1, sda, mmcblk0".into(),
         tiers: vec![],

@@ -18,6 +18,7 @@ mod layer;
 mod links;
 mod missing;
 mod noise;
+mod origin;
 mod stability;
 pub(crate) mod swap;
 mod zram;
@@ -140,7 +141,8 @@ pub(crate) struct Findings {
 
 /// Lets every family look.
 pub(crate) fn all(scene: &Scene<'_, '_>) -> Findings {
-    let families: [fn(&Scene<'_, '_>) -> Vec<Draft>; 13] = [
+    let families: [fn(&Scene<'_, '_>) -> Vec<Draft>; 14] = [
+        origin::find,
         layer::find,
         swap::find,
         heat::find,
