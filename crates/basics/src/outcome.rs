@@ -11,8 +11,11 @@ use serde::{Deserialize, Serialize};
 pub struct Side {
     /// Bytes moved.
     pub bytes: u64,
-    /// From submission (closed loop) or from the intended time (open loop) to completion; its count is the operations.
+    /// From submission (closed loop) or from the intended time (open loop) to completion.
     pub latency: Latencies,
+    /// Operations beyond those that `latency` counts: what is too short for a clock, a load of RAM, is timed in batches,
+    /// and each latency then is the mean of a batch.
+    pub untimed: u64,
     /// Open loop only: from submission to completion.
     pub service: Option<Latencies>,
 }
@@ -20,12 +23,17 @@ pub struct Side {
 impl Side {
     /// Operations completed.
     pub fn operations(&self) -> u64 {
-        self.latency.count()
+        self.latency.count() + self.untimed
+    }
+    /// Whether each latency is that of one operation. Means of batches have a mean, but no percentiles of operations.
+    pub fn is_each_timed(&self) -> bool {
+        self.untimed == 0
     }
     /// Adds all of `other`.
     pub fn merge(&mut self, other: &Side) {
         self.bytes += other.bytes;
         self.latency.merge(&other.latency);
+        self.untimed += other.untimed;
         if let Some(service) = &other.service {
             self.service.get_or_insert_with(Latencies::new).merge(service);
         }
@@ -34,6 +42,7 @@ impl Side {
     pub fn clear(&mut self) {
         self.bytes = 0;
         self.latency.clear();
+        self.untimed = 0;
         if let Some(service) = &mut self.service {
             service.clear();
         }

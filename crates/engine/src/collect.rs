@@ -20,6 +20,7 @@ pub(crate) struct Collector<'a> {
     per_tick: f64,
     seen: [Seen; 4],
     seen_bytes: [u64; 2],
+    seen_untimed: [u64; 2],
     interval: Interval,
     pub(crate) read: Side,
     pub(crate) write: Side,
@@ -71,6 +72,7 @@ impl<'a> Collector<'a> {
             per_tick,
             seen: [seen(reads), seen(reads && open_loop), seen(writes), seen(writes && open_loop)],
             seen_bytes: [0; 2],
+            seen_untimed: [0; 2],
             interval: Interval { read: side(reads, open_loop), write: side(writes, open_loop), ..Interval::default() },
             read: side(reads, open_loop),
             write: side(writes, open_loop),
@@ -108,6 +110,10 @@ impl<'a> Collector<'a> {
             part.bytes = bytes - self.seen_bytes[which];
             total.bytes = bytes;
             self.seen_bytes[which] = bytes;
+            let untimed: u64 = self.meters.iter().filter_map(lane).map(|l| l.untimed.load(Relaxed)).sum();
+            part.untimed = untimed - self.seen_untimed[which];
+            total.untimed = untimed;
+            self.seen_untimed[which] = untimed;
         }
         let is_empty = self.interval.read.bytes + self.interval.write.bytes == 0;
         // The last look may come when the last interval has just been cut, with nothing left to tell.

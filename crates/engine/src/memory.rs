@@ -1,7 +1,7 @@
 //! RAM. In sequence an operation is one block, summed or filled with the widest loads and stores that the compiler finds:
 //! bandwidth. At random it is one load whose address the load before it delivers, so that nothing can be fetched ahead:
-//! latency; such loads are timed in batches, and each counts as the batch's time divided by its length and as one line of
-//! 64 bytes, whatever the job's block. Pages are as the kernel gives them; a huge page spares address translations.
+//! latency; such loads are timed in batches, each of which has one latency, the mean of its loads; a load counts as one
+//! operation and as one line of 64 bytes, whatever the job's block. Pages are as the kernel gives them; a huge page spares address translations.
 
 use crate::Ended;
 use crate::geometry::Share;
@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// Bytes that move between memory and cache at a time on all machines this runs on.
 pub(crate) const LINE: usize = 64;
 /// Dependent loads that are timed together: some 20 µs of DRAM, against which the clock's cost vanishes.
-const LOADS: u64 = 256;
+pub(crate) const LOADS: u64 = 256;
 /// Latencies of single loads are counted in this fraction of a tick; a Raspberry Pi's counter ticks every 18 ns only.
 pub(crate) const UNITS_PER_TICK: u64 = 256;
 
@@ -70,7 +70,7 @@ pub(crate) fn chase(mut worker: Worker<'_>, memory: &[Word], share: &Share) -> F
         let bytes = (n * LINE as u64).min(worker.tally.bytes_left());
         worker.tally.sent(n, bytes);
         let offset = share.base + (at * size_of::<Word>()) as u64;
-        worker.tally.record_many(n as u32, (now - begin) * UNITS_PER_TICK / n, bytes, offset);
+        worker.tally.record_batch(n, (now - begin) * UNITS_PER_TICK / n, bytes, offset);
     };
     worker.finish(ended, || Ok(()))
 }

@@ -72,12 +72,12 @@ impl Histogram {
         let touched = (0..shape.buckets().div_ceil(CHUNK)).map(|_| AtomicBool::new(false)).collect();
         Histogram { shape, counts, touched }
     }
-    /// Counts `n` latencies of so many ticks. By its one writer only.
+    /// Counts a latency of so many ticks. By its one writer only.
     #[inline(always)]
-    pub(crate) fn record(&self, ticks: u64, n: u32) {
+    pub(crate) fn record(&self, ticks: u64) {
         let index = self.shape.index(ticks);
         let count = &self.counts[index];
-        count.store(count.load(Relaxed).wrapping_add(n), Relaxed);
+        count.store(count.load(Relaxed).wrapping_add(1), Relaxed);
         self.touched[index / CHUNK].store(true, Relaxed);
     }
     /// The count of a bucket so far, modulo 2^32.
@@ -97,6 +97,8 @@ pub(crate) struct Lane {
     /// Open loop only.
     pub(crate) service: Option<Histogram>,
     pub(crate) bytes: AtomicU64,
+    /// Operations that were timed only together with one that is in `latency`.
+    pub(crate) untimed: AtomicU64,
 }
 
 impl Lane {
@@ -105,6 +107,7 @@ impl Lane {
             latency: Histogram::new(shape),
             service: open_loop.then(|| Histogram::new(shape)),
             bytes: AtomicU64::new(0),
+            untimed: AtomicU64::new(0),
         }
     }
 }

@@ -255,6 +255,9 @@ pub(crate) fn run(
     if !shape.is_finest() {
         notes.push(format!("latencies are counted with an error of up to {} %", shape.error_percent()));
     }
+    if chase {
+        notes.push(format!("each latency is the mean of {} dependent loads, which are timed together", memory::LOADS));
+    }
     let missed: u64 = finishes.iter().map(|f| f.missed).sum();
     if missed > 0 {
         let missed = grouped(missed as i64);

@@ -134,19 +134,21 @@ impl<'a> Tally<'a> {
             return;
         }
         let Some(lane) = self.lane(op.read) else { return };
-        lane.latency.record(now.saturating_sub(due), 1);
+        lane.latency.record(now.saturating_sub(due));
         if let Some(service) = &lane.service {
-            service.record(now.saturating_sub(begin), 1);
+            service.record(now.saturating_sub(begin));
         }
         self.count(lane, op.read, u64::from(op.len), op.offset);
     }
-    /// Counts `n` operations of one line each that took `units` each, in the unit that the meter was made for.
-    pub(crate) fn record_many(&mut self, n: u32, units: u64, bytes: u64, offset: u64) {
+    /// Counts `n` operations of one line each that took `units` each on average, in the unit that the meter was made for:
+    /// one latency, which is all that the clock saw.
+    pub(crate) fn record_batch(&mut self, n: u64, units: u64, bytes: u64, offset: u64) {
         if self.skips() {
             return;
         }
         let Some(lane) = self.lane(true) else { return };
-        lane.latency.record(units, n);
+        lane.latency.record(units);
+        lane.untimed.store(lane.untimed.load(Relaxed) + n.saturating_sub(1), Relaxed);
         self.count(lane, true, bytes, offset);
     }
     #[inline(always)]

@@ -293,6 +293,8 @@ fn memory_has_a_bandwidth_and_a_latency() {
     let outcome = measure(&chase, ram);
     assert_eq!(outcome.read.operations(), 100_003);
     assert_eq!(outcome.read.bytes, 100_003 * 64);
+    assert_eq!(outcome.read.latency.count(), 100_003_u64.div_ceil(256), "a batch has one latency");
+    assert!(outcome.notes.iter().any(|note| note.contains("mean of 256 dependent loads")), "{:?}", outcome.notes);
     let each = outcome.elapsed.0 as f64 / 100_003.0;
     let mean = outcome.read.latency.mean().unwrap().0 as f64;
     assert!((mean / each - 1.0).abs() < 0.3, "{mean} ns by the histogram, {each} ns by the clock");

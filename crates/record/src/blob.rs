@@ -10,6 +10,7 @@ pub(crate) struct RawSide {
     pub bytes: u64,
     pub latency: Option<Vec<u8>>,
     pub service: Option<Vec<u8>>,
+    pub untimed: u64,
 }
 
 impl RawSide {
@@ -18,6 +19,7 @@ impl RawSide {
             bytes: side.bytes,
             latency: (!side.latency.is_empty()).then(|| side.latency.to_bytes()),
             service: side.service.as_ref().map(Latencies::to_bytes),
+            untimed: side.untimed,
         }
     }
 
@@ -26,6 +28,7 @@ impl RawSide {
             bytes: self.bytes,
             latency: self.latency.as_deref().map_or_else(|| Ok(Latencies::lazy()), Latencies::from_bytes)?,
             service: self.service.as_deref().map(Latencies::from_bytes).transpose()?,
+            untimed: self.untimed,
         })
     }
 }
@@ -61,10 +64,12 @@ impl RawInterval {
         })
     }
 
-    /// Little-endian u64 for start, end, position and each direction's bytes; a histogram is its length as u32 (0: none)
-    /// and its bytes.
+    /// Little-endian u64 for start, end, position and each direction's bytes and untimed operations; a histogram is its
+    /// length as u32 (0: none) and its bytes.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        for number in [self.start.0, self.end.0, self.position, self.read.bytes, self.write.bytes] {
+        let (read, write) = (&self.read, &self.write);
+        let sides = [read.bytes, read.untimed, write.bytes, write.untimed];
+        for number in [self.start.0, self.end.0, self.position].into_iter().chain(sides) {
             out.extend_from_slice(&number.to_le_bytes());
         }
         for histogram in [&self.read.latency, &self.read.service, &self.write.latency, &self.write.service] {
@@ -82,15 +87,16 @@ impl RawInterval {
             rest = tail;
             Some(u64::from_le_bytes(*head))
         };
-        let [start, end, position, read, write] = [number()?, number()?, number()?, number()?, number()?];
+        let [start, end, position] = [number()?, number()?, number()?];
+        let [(read, read_untimed), (write, write_untimed)] = [(number()?, number()?), (number()?, number()?)];
         let mut histogram = || {
             let (head, tail) = rest.split_first_chunk::<4>()?;
             let (blob, tail) = tail.split_at_checked(u32::from_le_bytes(*head) as usize)?;
             rest = tail;
             Some((!blob.is_empty()).then(|| blob.to_vec()))
         };
-        let read = RawSide { bytes: read, latency: histogram()?, service: histogram()? };
-        let write = RawSide { bytes: write, latency: histogram()?, service: histogram()? };
+        let read = RawSide { bytes: read, latency: histogram()?, service: histogram()?, untimed: read_untimed };
+        let write = RawSide { bytes: write, latency: histogram()?, service: histogram()?, untimed: write_untimed };
         rest.is_empty().then_some(RawInterval { start: Nanos(start), end: Nanos(end), position, read, write })
     }
 }
@@ -103,6 +109,7 @@ mod tests {
     fn an_interval_survives_and_a_cut_one_is_refused() {
         let mut interval = Interval { start: Nanos(1), end: Nanos(2), position: u64::MAX, ..Interval::default() };
         interval.read.bytes = 4096;
+        interval.read.untimed = 255;
         interval.read.latency.record(Nanos(71_000));
         interval.write.service = Some(Latencies::new());
         let raw = RawInterval::of(&interval);

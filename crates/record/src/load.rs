@@ -142,11 +142,11 @@ fn step(row: &Row<'_>) -> rusqlite::Result<StepRecord> {
         started: nanos(row, 9)?,
         elapsed: nanos(row, 10)?,
         read: side(row, 11)?,
-        write: side(row, 14)?,
-        cpu_user: maybe_nanos(row, 17)?,
-        cpu_system: maybe_nanos(row, 18)?,
-        observing: maybe_json(row, 19)?,
-        notes: from_json(row, 20)?,
+        write: side(row, 15)?,
+        cpu_user: maybe_nanos(row, 19)?,
+        cpu_system: maybe_nanos(row, 20)?,
+        observing: maybe_json(row, 21)?,
+        notes: from_json(row, 22)?,
     })
 }
 
@@ -161,7 +161,7 @@ pub(crate) fn raw_interval(row: &Row<'_>) -> rusqlite::Result<RawInterval> {
         end: nanos(row, 4)?,
         position: row.get::<_, i64>(5)? as u64,
         read: raw_side(row, 6)?,
-        write: raw_side(row, 9)?,
+        write: raw_side(row, 10)?,
     })
 }
 
@@ -169,12 +169,13 @@ fn sample(row: &Row<'_>) -> rusqlite::Result<Sample> {
     from_json(row, 3)
 }
 
-/// Three columns: bytes, latency, service.
+/// Four columns: bytes, latency, service, untimed.
 fn raw_side(row: &Row<'_>, column: usize) -> rusqlite::Result<RawSide> {
     Ok(RawSide {
         bytes: row.get::<_, i64>(column)? as u64,
         latency: row.get(column + 1)?,
         service: row.get(column + 2)?,
+        untimed: row.get::<_, i64>(column + 3)? as u64,
     })
 }
 

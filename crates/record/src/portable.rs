@@ -98,6 +98,12 @@ struct SideLine {
     latency: Option<Base64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     service: Option<Base64>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    untimed: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 struct Base64(Vec<u8>);
@@ -117,14 +123,20 @@ impl<'de> Deserialize<'de> for Base64 {
 
 impl From<RawSide> for SideLine {
     fn from(side: RawSide) -> Self {
-        SideLine { bytes: side.bytes, latency: side.latency.map(Base64), service: side.service.map(Base64) }
+        SideLine {
+            bytes: side.bytes,
+            latency: side.latency.map(Base64),
+            service: side.service.map(Base64),
+            untimed: side.untimed,
+        }
     }
 }
 
 impl SideLine {
     fn raw(self) -> Result<RawSide, String> {
         let checked = |histogram: Option<Base64>| histogram.map(|bytes| check(&bytes.0).map(|()| bytes.0)).transpose();
-        Ok(RawSide { bytes: self.bytes, latency: checked(self.latency)?, service: checked(self.service)? })
+        let (latency, service) = (checked(self.latency)?, checked(self.service)?);
+        Ok(RawSide { bytes: self.bytes, latency, service, untimed: self.untimed })
     }
 
     fn side(self) -> Result<Side, String> {

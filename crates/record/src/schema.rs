@@ -55,9 +55,11 @@ CREATE TABLE step (
     read_bytes  INTEGER NOT NULL,
     read_latency   BLOB,
     read_service   BLOB,
+    read_untimed INTEGER NOT NULL,
     write_bytes INTEGER NOT NULL,
     write_latency  BLOB,
     write_service  BLOB,
+    write_untimed INTEGER NOT NULL,
     cpu_user_ns    INTEGER,
     cpu_system_ns  INTEGER,
     observing   TEXT,
@@ -75,9 +77,11 @@ CREATE TABLE interval (
     read_bytes  INTEGER NOT NULL,
     read_latency   BLOB,
     read_service   BLOB,
+    read_untimed INTEGER NOT NULL,
     write_bytes INTEGER NOT NULL,
     write_latency  BLOB,
     write_service  BLOB,
+    write_untimed INTEGER NOT NULL,
     PRIMARY KEY (run, step, number)
 ) STRICT, WITHOUT ROWID;
 

@@ -437,7 +437,7 @@ pub(crate) fn insert_run(transaction: &Connection, run: &Run) -> rusqlite::Resul
 pub(crate) fn insert_step(transaction: &Connection, run: i64, step: &StepRecord) -> rusqlite::Result<()> {
     let (read, write) = (RawSide::of(&step.read), RawSide::of(&step.write));
     transaction.execute(
-        "INSERT INTO step VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO step VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         params![
             run,
             step.index,
@@ -453,9 +453,11 @@ pub(crate) fn insert_step(transaction: &Connection, run: i64, step: &StepRecord)
             read.bytes as i64,
             read.latency,
             read.service,
+            read.untimed as i64,
             write.bytes as i64,
             write.latency,
             write.service,
+            write.untimed as i64,
             step.cpu_user.map(|time| time.0 as i64),
             step.cpu_system.map(|time| time.0 as i64),
             step.observing.as_ref().map(json).transpose()?,
@@ -502,7 +504,7 @@ impl Series {
     }
 
     fn interval(&self, transaction: &Connection, interval: &RawInterval) -> rusqlite::Result<()> {
-        transaction.prepare_cached("INSERT INTO interval VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")?.execute(
+        transaction.prepare_cached("INSERT INTO interval VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")?.execute(
             params![
                 self.run,
                 self.step,
@@ -513,9 +515,11 @@ impl Series {
                 interval.read.bytes as i64,
                 interval.read.latency,
                 interval.read.service,
+                interval.read.untimed as i64,
                 interval.write.bytes as i64,
                 interval.write.latency,
                 interval.write.service,
+                interval.write.untimed as i64,
             ],
         )?;
         Ok(())

@@ -131,7 +131,7 @@ fn rate(step: &StepView<'_>, way: Way) -> Option<Measured> {
 /// The p99 of the whole step; its noise from the p99s of ten or more stretches of it.
 fn p99(step: &StepView<'_>, way: Way) -> Option<Measured> {
     let side = series::side(step, way)?;
-    if side.operations() < FOR_A_P99 {
+    if side.operations() < FOR_A_P99 || !side.is_each_timed() {
         return None;
     }
     let mut stretches = Vec::new();

@@ -2,7 +2,7 @@
 
 use crate::layer::members;
 use crate::model::{RunView, State, StepView, TierFigures};
-use crate::summary::{latency, summarise};
+use crate::summary::{latency_of, summarise};
 use basics::plan::LeftOut;
 use basics::{Known, Nanos, Why};
 use machine::Tier;
@@ -114,7 +114,7 @@ pub(crate) fn figures(steps: &TierSteps<'_, '_>) -> TierFigures {
     let (read_step, write_step) = if memory { ("ram-read", "ram-write") } else { ("seq-read", "seq-write") };
     let mbps_read = |step: &StepView<'_>| summarise(step).read.map(|side| side.mbps);
     let mbps_write = |step: &StepView<'_>| summarise(step).write.map(|side| side.mbps);
-    let read_latency = |step: &StepView<'_>| (!step.read.latency.is_empty()).then(|| latency(&step.read.latency));
+    let read_latency = |step: &StepView<'_>| (!step.read.latency.is_empty()).then(|| latency_of(step.read));
     TierFigures {
         seq_read_mbps: steps.figure(read_step, false, mbps_read),
         seq_write_mbps: steps.figure(write_step, true, mbps_write),
@@ -129,8 +129,7 @@ pub(crate) fn figures(steps: &TierSteps<'_, '_>) -> TierFigures {
         },
         rand_read_4k_qd1_us: steps.figure("rand-read-4k-qd1", false, |step| Some(step.read.latency.mean()?.us())),
         rand_read_4k_qd32_iops: steps.figure("rand-read-4k-qd32", false, |step| Some(summarise(step).read?.iops)),
-        fsync: steps
-            .figure("fsync", true, |step| (!step.write.latency.is_empty()).then(|| latency(&step.write.latency))),
+        fsync: steps.figure("fsync", true, |step| (!step.write.latency.is_empty()).then(|| latency_of(step.write))),
         load_ns: steps.figure("ram-load", false, |step| Some(step.read.latency.mean()?.0 as f64)),
     }
 }
@@ -221,16 +220,19 @@ mod tests {
 
     #[test]
     fn memory_has_bandwidth_and_loads() {
+        let mut loads = Step::small_reads("RAM", 1, Nanos(110)).named("ram-load");
+        loads.read.untimed = 255 * loads.read.latency.count();
         let run = Run::default().steps([
             Step::seq_read("RAM", 9840.0).named("ram-read"),
             Step::seq_write("RAM", 7120.0).named("ram-write"),
-            Step::small_reads("RAM", 1, Nanos(110)).named("ram-load"),
+            loads,
         ]);
         let figures = of(&run);
         assert!((figures.seq_read_mbps.get().unwrap() / 9840.0 - 1.0).abs() < 0.01);
         assert!((figures.seq_write_mbps.get().unwrap() / 7120.0 - 1.0).abs() < 0.01);
         assert_eq!(figures.load_ns, Known::Is(110.0));
-        assert_eq!(figures.page_read_qd1.get().unwrap().percentile(50.0), Some(Nanos(110)));
+        let load = figures.page_read_qd1.get().unwrap();
+        assert_eq!((&load.mean, load.percentile(50.0)), (&Known::Is(Nanos(110)), None));
         assert_eq!(figures.fsync, Known::Unknown(Why::NotReported));
     }
 

@@ -121,8 +121,8 @@ pub struct RunView<'a> {
     pub left_out: &'a [LeftOut],
 }
 
-/// Latency, summed up. Percentiles to 99 are always there when anything was measured; a further one is absent when fewer
-/// than ten operations lie beyond it.
+/// Latency, summed up. Percentiles to 99 are always there when operations were timed one by one; a further one is absent
+/// when fewer than ten operations lie beyond it. Loads of RAM are timed in batches: they have a mean only.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct LatencySummary {
     /// Arithmetic mean.

@@ -45,11 +45,21 @@ fn side(step: &StepView<'_>, side: &Side, way: Way) -> Option<SideSummary> {
         iops,
         mbps: basics::Bytes(side.bytes).mbps(step.elapsed),
         ops,
-        lat: latency(&side.latency),
+        lat: latency_of(side),
         service: side.service.as_ref().map(latency),
         ci95_percent,
         variation: variation(&series::rates(&series::joined(pieces))).map_or_else(short, Known::Is),
     })
+}
+
+/// Sums the latencies of a direction up. Where operations were timed in batches there is a mean and nothing else: a batch's
+/// mean says neither how slow its slowest operation was nor how many were.
+pub fn latency_of(side: &Side) -> LatencySummary {
+    if side.is_each_timed() {
+        return latency(&side.latency);
+    }
+    let max = Known::not_measured("timed in batches");
+    LatencySummary { mean: Known::or_not_reported(side.latency.mean()), percentiles: Vec::new(), max }
 }
 
 /// Sums a histogram up.
@@ -92,6 +102,17 @@ mod tests {
         assert_eq!(known(9_999), [50.0, 90.0, 95.0, 99.0]);
         assert_eq!(known(10_000), [50.0, 90.0, 95.0, 99.0, 99.9]);
         assert_eq!(known(10_000_000).len(), 8);
+    }
+
+    #[test]
+    fn what_was_timed_in_batches_has_a_mean_and_no_percentiles() {
+        let mut step = Step::page_read("RAM", Nanos(1000));
+        let latencies = step.read.latency.count();
+        step.read.untimed = 255 * latencies;
+        let read = summarise(&step.view()).read.unwrap();
+        assert_eq!(read.ops, 256 * latencies);
+        assert_eq!(read.lat.mean, Known::Is(Nanos(1000)));
+        assert!(read.lat.percentiles.is_empty() && read.lat.max.is_unknown());
     }
 
     #[test]

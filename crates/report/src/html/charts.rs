@@ -85,7 +85,7 @@ fn side(side: &Side, summary: Option<&SideSummary>) -> Value {
         "ops": summary.ops,
         "ci": summary.ci95_percent.get(),
         "lat": latency(&summary.lat),
-        "curve": curve(&side.latency),
+        "curve": if side.is_each_timed() { curve(&side.latency) } else { Vec::new() },
         "service": side.service.as_ref().map(curve),
     })
 }
@@ -141,9 +141,13 @@ fn joined<'a>(intervals: impl Iterator<Item = &'a Interval>) -> Value {
         for (at, side) in [(2, read), (5, write)] {
             columns[at].push(short(side.operations() as f64 / width));
             columns[at + 1].push(short(side.bytes as f64 / 1e6 / width));
-            columns[at + 2].push(side.latency.percentile(99.0).map_or(Value::Null, |p99| short(p99.us())));
+            let single = Some(&side.latency).filter(|_| side.is_each_timed());
+            columns[at + 2].push(
+                single.and_then(|latencies| latencies.percentile(99.0)).map_or(Value::Null, |p99| short(p99.us())),
+            );
         }
-        let max = [read, write].into_iter().filter_map(|side| side.latency.max()).max();
+        let max =
+            [read, write].into_iter().filter(|side| side.is_each_timed()).filter_map(|side| side.latency.max()).max();
         columns[8].push(max.map_or(Value::Null, |max| short(max.us())));
     }
     let [t, w, read_iops, read_mbps, read_p99, write_iops, write_mbps, write_p99, max] = columns;

@@ -328,10 +328,13 @@ fn cell<T>(value: &Known<T>, show: impl FnOnce(&T) -> String) -> Cell {
 
 fn percentile(latency: &Known<LatencySummary>, percent: f64) -> Cell {
     match latency {
-        Known::Is(latency) => latency.percentile(percent).map_or_else(
-            || Cell { text: "too short".to_owned(), missing: true },
-            |value| Cell { text: value.to_string(), missing: false },
-        ),
+        Known::Is(latency) => match (latency.percentile(percent), latency.mean.get()) {
+            (Some(value), _) => Cell { text: value.to_string(), missing: false },
+            // Timed in batches: one mean stands for all percentiles.
+            (None, Some(mean)) if percent == 50.0 => Cell { text: format!("mean {mean}"), missing: false },
+            (None, Some(_)) => Cell { text: "timed in batches".to_owned(), missing: true },
+            (None, None) => Cell { text: "too short".to_owned(), missing: true },
+        },
         Known::Unknown(why) => missing(why),
     }
 }

@@ -195,7 +195,7 @@ fn split(nanos: Nanos) -> (String, &'static str) {
     }
 }
 
-/// p50 and p99 of a page read, so that the slashes and the units stand below each other.
+/// p50 and p99 of a page read, so that the slashes and the units stand below each other; of a load of RAM its mean.
 fn latency_cells(tiers: &[TierStudy], style: &Style) -> Vec<(String, Tone)> {
     let parts: Vec<Result<(String, String, &str), Why>> =
         tiers.iter().map(|tier| latency_parts(&tier.figures.page_read_qd1)).collect();
@@ -203,9 +203,7 @@ fn latency_cells(tiers: &[TierStudy], style: &Style) -> Vec<(String, Tone)> {
     parts
         .into_iter()
         .map(|part| match part {
-            Ok((left, right, unit)) => {
-                (format!("{left} / {} {}", pad_left(&right, longest), pad(unit, 2)), Tone::Plain)
-            }
+            Ok((left, right, unit)) => (format!("{left} {} {}", pad_left(&right, longest), pad(unit, 2)), Tone::Plain),
             Err(why) => missing(&why, style),
         })
         .collect()
@@ -217,10 +215,11 @@ fn latency_parts(latency: &Known<LatencySummary>) -> Result<(String, String, &'s
         Known::Unknown(why) => return Err(why.clone()),
     };
     let (Some(p50), Some(p99)) = (latency.percentile(50.0), latency.percentile(99.0)) else {
-        return Err(Why::NotMeasured("too short".to_owned()));
+        let mean = latency.mean.get().map(|mean| split(*mean)).ok_or_else(|| Why::NotMeasured("too short".to_owned()));
+        return mean.map(|(mean, unit)| ("mean".to_owned(), mean, unit));
     };
     let ((left, left_unit), (right, unit)) = (split(p50), split(p99));
-    let left = if left_unit == unit { left } else { format!("{left} {left_unit}") };
+    let left = if left_unit == unit { format!("{left} /") } else { format!("{left} {left_unit} /") };
     Ok((left, right, unit))
 }
 
