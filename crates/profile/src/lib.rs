@@ -13,4 +13,4 @@ pub use device::{Device, Request};
 pub use devices::{Figure, Published, PublishedDevice, device, published};
 pub use distribution::Latency;
 pub use format::{Profile, ProfileError};
-pub use library::{find, shipped};
+pub use library::{find, shipped, text};

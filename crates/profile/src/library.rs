@@ -37,6 +37,12 @@ pub fn find(name: &str) -> Result<&'static Profile, ProfileError> {
     shipped().iter().find(|profile| profile.name == name).ok_or_else(|| ProfileError::Unknown(name.to_owned()))
 }
 
+/// The file of a shipped profile as it is, with its comments.
+pub fn text(name: &str) -> Option<&'static str> {
+    let index = shipped().iter().position(|profile| profile.name == name)?;
+    FILES.get(index).copied()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -54,6 +60,7 @@ mod tests {
             Profile::parse(text).unwrap();
         }
         assert_eq!(shipped().len(), FILES.len());
+        assert!(text("p3700").unwrap().contains("name = \"p3700\""));
         assert!(find("optane-pi5").is_ok());
         assert!(find("optane").unwrap_err().to_string().contains("lists them"));
     }

@@ -428,3 +428,20 @@ pub fn runs(heads: &[RunHead]) -> Value {
         .collect();
     json!({"schema": "tiermark.runs/1", "runs": runs})
 }
+
+/// `profiles --json`: each profile's fields under the names that its TOML has.
+///
+/// # Errors
+/// When a profile holds a number that JSON cannot.
+pub fn profiles(all: &[profile::Profile]) -> Result<Value, serde_json::Error> {
+    let mut list = Vec::new();
+    for profile in all {
+        let mut fields = serde_json::to_value(profile)?;
+        let named: Vec<Value> = ["name", "title", "source"]
+            .into_iter()
+            .map(|key| fields.as_object_mut().and_then(|fields| fields.remove(key)).unwrap_or_default())
+            .collect();
+        list.push(json!({"name": named[0], "title": named[1], "source": named[2], "fields": fields}));
+    }
+    Ok(json!({"schema": "tiermark.profiles/1", "profiles": list}))
+}

@@ -54,6 +54,11 @@ pub enum Verb {
         /// A method.
         name: Option<String>,
     },
+    /// List the published devices that jobs can be run on in virtual time, or print one's profile as TOML.
+    Profiles {
+        /// A profile, or the path of a TOML file to check.
+        name: Option<String>,
+    },
     /// Run a method on a target.
     Run(RunArgs),
     /// List what was run.
@@ -137,7 +142,7 @@ pub struct RunArgs {
     /// The method; `tiermark methods` lists them.
     pub method: String,
     /// A directory (a test file is made there and removed), a file (read only), a block device, a tier's name,
-    /// `memory`, or `null` for the harness itself.
+    /// `memory`, `null` for the harness itself, or `profile:NAME` for a published device in virtual time.
     #[arg(long, value_name = "TARGET")]
     pub on: String,
     /// A parameter of the method; `tiermark methods NAME` lists them.

@@ -6,6 +6,7 @@ mod export;
 mod import;
 mod manuals;
 mod methods;
+mod profiles;
 mod report;
 mod run;
 mod runs;
@@ -25,7 +26,7 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
     let context = Context::new(&cli)?;
     // The other verbs open the store, which does the same.
     let opens_no_store = match &cli.verb {
-        Verb::Tiers(_) | Verb::Methods { .. } | Verb::Man { .. } => true,
+        Verb::Tiers(_) | Verb::Methods { .. } | Verb::Profiles { .. } | Verb::Man { .. } => true,
         Verb::Run(args) => args.dry_run,
         _ => false,
     };
@@ -36,6 +37,7 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
         Verb::Check(args) => check::check(&context, &args),
         Verb::Tiers(args) => tiers::tiers(&context, &args),
         Verb::Methods { name } => methods::methods(&context, name.as_deref()),
+        Verb::Profiles { name } => profiles::profiles(&context, name.as_deref()),
         Verb::Run(args) => run::run(&context, &args),
         Verb::Runs => runs::runs(&context),
         Verb::Show { run } => show::show(&context, &run),

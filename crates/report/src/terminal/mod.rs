@@ -4,12 +4,14 @@
 mod check;
 mod compare;
 mod lay;
+mod profiles;
 mod run;
 mod runs;
 mod tiers;
 
 pub use check::check;
 pub use compare::compare;
+pub use profiles::profiles;
 pub use run::run;
 pub use runs::runs;
 pub use tiers::tiers;
