@@ -34,8 +34,15 @@ fn survive(tree: &Tree) {
     serde_json::to_string(&machine).unwrap();
 }
 
+/// So many trees, or a hundred times as many in `./test --full`.
+fn cases(few: u32) -> ProptestConfig {
+    let full = std::env::var_os("TIERMARK_TEST_FULL").is_some();
+    let cases = if full { few * 100 } else { few };
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 10, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(10))]
 
     #[test]
     fn bytes_at_random(
@@ -47,6 +54,27 @@ proptest! {
         files_below(tree.path(), &mut files);
         for (index, bytes) in picks {
             fs::write(&files[index.index(files.len())], bytes).unwrap();
+        }
+        survive(&tree);
+    }
+
+    /// Files that are almost right: some bytes gone, others in their place.
+    #[test]
+    fn files_damaged(
+        name in prop::sample::select(&GOLDEN[..]),
+        picks in prop::collection::vec(
+            (any::<prop::sample::Index>(), any::<prop::sample::Index>(), 0usize..9, "([0-9]{1,22}|[ -~\n]{0,9})"), 1..200),
+    ) {
+        let tree = Tree::copy_of(name);
+        let mut files = Vec::new();
+        files_below(tree.path(), &mut files);
+        for (file, at, gone, instead) in picks {
+            let file = &files[file.index(files.len())];
+            let mut bytes = fs::read(file).unwrap();
+            let at = at.index(bytes.len() + 1);
+            let end = (at + gone).min(bytes.len());
+            bytes.splice(at..end, instead.into_bytes());
+            fs::write(file, bytes).unwrap();
         }
         survive(&tree);
     }

@@ -366,4 +366,31 @@ mod tests {
         let error = plan_at(&[], Where::Memory, true).unwrap_err();
         assert!(matches!(error, MethodError::NotPublished("job")), "{error}");
     }
+
+    /// Whatever is typed: a plan whose job can be run, or a sentence.
+    #[test]
+    fn words_at_random_make_a_plan_or_a_sentence() {
+        use proptest::prelude::*;
+        let cases = if std::env::var_os("TIERMARK_TEST_FULL").is_some() { 200_000 } else { 1000 };
+        let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
+        let keys: Vec<&str> =
+            PARAMETERS.iter().flat_map(|p| std::iter::once(&p.key).chain(p.aliases)).copied().collect();
+        let value = prop_oneof![
+            "[0-9.]{1,22}(ns|ms|s|h|k|K|MiB|GB|T|%|)",
+            "[0-9]{1,3}k/[0-9]{1,3}(:[0-9]{1,3}[kM]/[0-9]{1,12}){0,4}",
+            "(nan|inf|-inf|1e308|-0|zipf:[0-9.e]{1,6}|randrw|randwrite|true|no|mmap|poisson)",
+            "\\PC{0,12}",
+        ];
+        let words = prop::collection::vec((prop::sample::select(keys), value), 0..6);
+        let tried = proptest::test_runner::TestRunner::new(config).run(&words, |words| {
+            let words: Vec<String> = words.into_iter().map(|(key, value)| format!("{key}={value}")).collect();
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            match plan(&words) {
+                Ok(plan) => prop_assert_eq!(plan.steps[0].job.check(), Ok(())),
+                Err(error) => prop_assert!(error.to_string().len() > 10),
+            }
+            Ok(())
+        });
+        tried.unwrap();
+    }
 }

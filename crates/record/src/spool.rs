@@ -313,4 +313,36 @@ mod tests {
         let mut orphan = Orphan::open(&path, &run).unwrap();
         assert_eq!(orphan.entries().unwrap().count(), 2);
     }
+
+    /// Whatever a spool has become, reading it ends, and what it gives is what was written, in order.
+    #[test]
+    fn a_spool_damaged_anywhere_gives_whole_entries() {
+        use proptest::prelude::*;
+        let dir = tempfile::tempdir().unwrap();
+        let mut spool = spool(dir.path(), 1 << 20);
+        for i in 0..6 {
+            spool.interval(7, &interval(i * 100));
+        }
+        let whole = std::fs::read(&spool.path).unwrap();
+        let written: Vec<String> = spool.entries().unwrap().map(|entry| format!("{entry:?}")).collect();
+        let path = dir.path().join("damaged");
+        let cases = if std::env::var_os("TIERMARK_TEST_FULL").is_some() { 50_000 } else { 300 };
+        let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
+        // Never all of an entry, of which the shortest has 21 bytes: the rest would be a spool as good as any.
+        let damage = (any::<prop::sample::Index>(), 0usize..20, prop::collection::vec(any::<u8>(), 0..40));
+        let tried = proptest::test_runner::TestRunner::new(config).run(&damage, |(at, gone, instead)| {
+            let mut bytes = whole.clone();
+            let at = at.index(bytes.len());
+            let end = (at + gone).min(bytes.len());
+            bytes.splice(at..end, instead);
+            std::fs::write(&path, &bytes).unwrap();
+            if let Some(mut orphan) = Orphan::open(&path, &spool.run) {
+                let read: Vec<String> = orphan.entries().unwrap().map(|entry| format!("{entry:?}")).collect();
+                prop_assert!(read.len() <= written.len());
+                prop_assert_eq!(&read[..], &written[..read.len()]);
+            }
+            Ok(())
+        });
+        tried.unwrap();
+    }
 }
