@@ -7,7 +7,7 @@ use crate::layers::{Layers, file_system_hop};
 use crate::model::{Tier, TierKind};
 use crate::mounts::{self, Mounted};
 use crate::root::Root;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Network, pass-through and flash file systems, and pools that manage their own disks.
 const REAL: [&str; 18] = [
@@ -37,11 +37,20 @@ const FUSE_PSEUDO: [&str; 6] =
 const CONTAINERS: [&str; 6] =
     ["/var/lib/docker", "/var/lib/containers", "/var/lib/containerd", "/var/lib/kubelet", "/run", "/snap"];
 
-/// The tiers, each file system once: further mounts of the same source are listed with the first.
-pub(crate) fn tiers(root: &Root, devices: &Devices, table: &[Mounted], layers: &mut Layers) -> Vec<Tier> {
+/// The tiers, each file system once: further mounts of the same source are listed with the first. Whatever a place that
+/// somebody asked for lies on is one too, unless it lies on a disk.
+pub(crate) fn tiers(
+    root: &Root,
+    devices: &Devices,
+    table: &[Mounted],
+    layers: &mut Layers,
+    asked: &[PathBuf],
+) -> Vec<Tier> {
     let mut found: Vec<(Option<(u32, u32)>, Tier)> = Vec::new();
+    let asked: Vec<&Mounted> = asked.iter().filter_map(|place| mounts::covering(table, place)).collect();
     for entry in table {
-        if !is_place(root, devices, entry) || is_hidden(table, entry) {
+        let is_asked = asked.contains(&entry) && devices.of_mount(root, entry).is_empty();
+        if !(is_asked || is_place(root, devices, entry)) || is_hidden(table, entry) {
             continue;
         }
         let same = found.iter_mut().find(|(dev, tier)| {

@@ -23,5 +23,5 @@ mod warnings;
 pub use below::{disks_below, tier_of_path};
 pub use capture::{CaptureError, CaptureSummary, capture};
 pub use model::*;
-pub use read::read;
+pub use read::{read, read_with};
 pub use root::Root;

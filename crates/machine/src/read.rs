@@ -7,9 +7,15 @@ use crate::model::{Machine, SwapArea, Tier, TierKind};
 use crate::mounts::{self, Mounted};
 use crate::root::Root;
 use crate::{facts, filesystems, swap, warnings};
+use std::path::PathBuf;
 
 /// Reads the machine below `root`. Nothing is written and nothing is waited for; what can't be read is unknown.
 pub fn read(root: &Root) -> Machine {
+    read_with(root, &[])
+}
+
+/// The same, and what each of these absolute paths lies on is a tier even if nobody would keep anything there.
+pub fn read_with(root: &Root, asked: &[PathBuf]) -> Machine {
     let mut machine = facts::read(root);
     let devices = Devices::read(root);
     let table = mounts::table(root);
@@ -21,7 +27,7 @@ pub fn read(root: &Root) -> Machine {
     for entry in &table {
         place_mount(root, &devices, entry, &mut machine.tiers);
     }
-    machine.tiers.extend(filesystems::tiers(root, &devices, &table, &mut layers));
+    machine.tiers.extend(filesystems::tiers(root, &devices, &table, &mut layers, asked));
     machine.tiers.retain(|tier| !is_package(tier));
     machine.swaps = swap::areas(root);
     for area in &mut machine.swaps {

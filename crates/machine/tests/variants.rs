@@ -4,7 +4,7 @@
 mod support;
 
 use basics::Known;
-use machine::{TierKind, disks_below, tier_of_path};
+use machine::{TierKind, disks_below, read_with, tier_of_path};
 use std::path::Path;
 use support::{Tree, disk, hops, kinds, mapping, mounts, practical, tier, warning};
 
@@ -582,6 +582,10 @@ fn file_systems_without_a_disk() {
     {
         assert_eq!(tier_of_path(&machine, &root, Path::new(path)).as_deref(), Some(name), "{path}");
     }
+    // Asked for, what it lies on is a tier of its own; what lies on a disk stays that disk's.
+    let asked = read_with(&root, &["/dev/shm/z".into(), "/rw/z".into()]);
+    assert_eq!(tier(&asked, "/dev/shm").mounts[0].fs, "tmpfs");
+    assert_eq!(asked.tiers.len(), machine.tiers.len() + 1);
 }
 
 /// Before mountinfo, and where `/proc/self` is a link to a number that a capture does not have.

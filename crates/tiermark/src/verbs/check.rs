@@ -20,7 +20,8 @@ pub fn check(context: &Context, args: &CheckArgs) -> Result<ExitCode> {
     let given = args.out.clone().map(Place::Given);
     given.as_ref().map_or(Ok(()), Place::check)?;
     let root = Root::live();
-    let machine = machine::read(&root);
+    let asked: Vec<_> = args.within.iter().filter_map(|dir| dir.canonicalize().ok()).collect();
+    let machine = machine::read_with(&root, &asked);
     let effort = match (args.quick, args.thorough) {
         (true, _) => Effort::Quick,
         (_, true) => Effort::Thorough,
