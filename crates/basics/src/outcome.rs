@@ -78,6 +78,87 @@ impl Interval {
     }
 }
 
+/// What kind of failure ended a step, told by whoever saw the error number; the sentence about it stands beside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FailKind {
+    /// The disk, the quota or the memory is full.
+    NoRoom,
+    /// This user may not.
+    NoPermission,
+    /// Mounted read-only, or write protected.
+    ReadOnly,
+    /// The device or the path is not there (any more).
+    Gone,
+    /// The device reports an error.
+    Io,
+    /// Anything else.
+    Other,
+}
+
+impl FailKind {
+    /// The kind of an error of the system.
+    pub fn of(error: &std::io::Error) -> Self {
+        use std::io::ErrorKind as Is;
+        match error.kind() {
+            Is::StorageFull | Is::QuotaExceeded | Is::FileTooLarge | Is::OutOfMemory => FailKind::NoRoom,
+            Is::PermissionDenied => FailKind::NoPermission,
+            Is::ReadOnlyFilesystem => FailKind::ReadOnly,
+            Is::NotFound | Is::NotADirectory => FailKind::Gone,
+            // The numbers are those of every Linux architecture: EIO; ENXIO, ENODEV, ENOMEDIUM.
+            _ => match error.raw_os_error() {
+                Some(5) => FailKind::Io,
+                Some(6 | 19 | 123) => FailKind::Gone,
+                _ => FailKind::Other,
+            },
+        }
+    }
+    /// In the word or two that fit a table's cell.
+    pub fn word(self) -> &'static str {
+        match self {
+            FailKind::NoRoom => "no room",
+            FailKind::NoPermission => "root only",
+            FailKind::ReadOnly => "read-only",
+            FailKind::Gone => "gone",
+            FailKind::Io => "I/O error",
+            FailKind::Other => "failed",
+        }
+    }
+}
+
+/// Why a planned step was not run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NotRun {
+    /// An earlier step on the same target failed.
+    TargetFailed,
+    /// The run was interrupted before.
+    Interrupted,
+    /// The run ended before, by a step that had to succeed.
+    RunFailed,
+}
+
+impl NotRun {
+    /// In the word or two that fit a table's cell.
+    pub fn word(self) -> &'static str {
+        match self {
+            NotRun::TargetFailed => "target failed",
+            NotRun::Interrupted => "interrupted",
+            NotRun::RunFailed => "run failed",
+        }
+    }
+}
+
+impl std::fmt::Display for NotRun {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            NotRun::TargetFailed => "an earlier step on the same target failed",
+            NotRun::Interrupted => "the run was interrupted before",
+            NotRun::RunFailed => "the run ended before, by a step that failed",
+        })
+    }
+}
+
 /// Which engine ran and what was left out of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EngineUse {
@@ -89,4 +170,18 @@ pub struct EngineUse {
     pub why: String,
     /// Features that the kernel, the file system or the rights refused, each with the reason.
     pub dropped: Vec<(String, String)>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_number_is_of_a_kind() {
+        let kind = |errno| FailKind::of(&std::io::Error::from_raw_os_error(errno)).word();
+        let errors = [28, 122, 1, 13, 30, 2, 19, 5, 22].map(kind);
+        let words =
+            ["no room", "no room", "root only", "root only", "read-only", "gone", "gone", "I/O error", "failed"];
+        assert_eq!(errors, words);
+    }
 }

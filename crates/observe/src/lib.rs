@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Sample {
-    /// Since the step began.
+    /// Since the observer began, which is before the target is prepared and the job warmed up.
     pub at: Nanos,
     /// Of all processors, in clock ticks since boot: user, nice, system, idle, iowait, irq, softirq, steal.
     pub cpu_ticks: Option<[u64; 8]>,

@@ -31,6 +31,8 @@ pub enum ObserveError {
 pub struct Observer {
     /// Its end tells the thread to finish.
     stop: Option<Sender<()>>,
+    /// Where the samples' clock began.
+    begin: Instant,
     thread: Option<JoinHandle<Cost>>,
 }
 
@@ -74,7 +76,12 @@ impl Observer {
             }
         };
         let thread = thread::Builder::new().name("observe".to_owned()).spawn(watch).map_err(ObserveError::Thread)?;
-        Ok(Observer { stop: Some(stop), thread: Some(thread) })
+        Ok(Observer { stop: Some(stop), begin, thread: Some(thread) })
+    }
+
+    /// What [`Sample::at`] of a sample would be that is taken now.
+    pub fn elapsed(&self) -> Nanos {
+        self.begin.elapsed().into()
     }
 
     /// Takes a last sample, ends the thread and tells what it cost. Returns as soon as that sample is handed over,

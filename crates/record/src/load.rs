@@ -5,7 +5,7 @@ use crate::error::RecordError;
 use crate::model::{Record, Run, RunId, StepRecord};
 use crate::store::{Store, from_json, maybe_json, maybe_nanos, nanos};
 use basics::latency::CorruptHistogram;
-use basics::{Interval, Side};
+use basics::{Bytes, Interval, Side};
 use observe::Sample;
 use rusqlite::Row;
 
@@ -139,14 +139,17 @@ fn step(row: &Row<'_>) -> rusqlite::Result<StepRecord> {
         state: from_json(row, 6)?,
         engine: maybe_json(row, 7)?,
         ended_by: row.get(8)?,
-        started: nanos(row, 9)?,
-        elapsed: nanos(row, 10)?,
-        read: side(row, 11)?,
-        write: side(row, 15)?,
-        cpu_user: maybe_nanos(row, 19)?,
-        cpu_system: maybe_nanos(row, 20)?,
-        observing: maybe_json(row, 21)?,
-        notes: from_json(row, 22)?,
+        region: row.get::<_, Option<i64>>(9)?.map(|bytes| Bytes(bytes as u64)),
+        filled: maybe_json(row, 10)?,
+        started: nanos(row, 11)?,
+        measured_from: maybe_nanos(row, 12)?,
+        elapsed: nanos(row, 13)?,
+        read: side(row, 14)?,
+        write: side(row, 18)?,
+        cpu_user: maybe_nanos(row, 22)?,
+        cpu_system: maybe_nanos(row, 23)?,
+        observing: maybe_json(row, 24)?,
+        notes: from_json(row, 25)?,
     })
 }
 

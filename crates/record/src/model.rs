@@ -1,9 +1,10 @@
 //! What a record holds.
 
-use basics::{EngineUse, Interval, Job, Nanos, Plan, Side};
+use basics::{Bytes, EngineUse, FailKind, Interval, Job, Nanos, NotRun, Plan, Side};
 use machine::Machine;
 use observe::{Cost, Sample};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// A run's name: eight hexadecimal digits; any unambiguous beginning of at least four is accepted from users.
 pub type RunId = String;
@@ -26,7 +27,33 @@ pub enum State {
     /// By Ctrl-C, a signal, or the death of its process.
     Interrupted,
     /// For the stated reason.
-    Failed(String),
+    Failed(Failure),
+    /// A step only: it was planned, and its turn did not come.
+    NotRun(NotRun),
+}
+
+/// Why something failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// What a program may judge by.
+    pub kind: FailKind,
+    /// A sentence for people.
+    pub why: String,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.why)
+    }
+}
+
+/// How a target was filled before a step, which is no part of its measurement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fill {
+    /// Bytes written.
+    pub bytes: Bytes,
+    /// Time that it took, the fsync at its end included.
+    pub time: Nanos,
 }
 
 /// Where the figures come from.
@@ -81,7 +108,7 @@ pub struct StepRecord {
     pub tier: Option<String>,
     /// Where it ran, as text (a path, `memory`, `null`).
     pub target: String,
-    /// What was asked, resolved (region, seed).
+    /// What was asked, with its seed; how much of the target that came to is `region`.
     pub job: Job,
     /// How far it came.
     pub state: State,
@@ -89,8 +116,15 @@ pub struct StepRecord {
     pub engine: Option<EngineUse>,
     /// Why it ended, in a word or two (`time`, `bytes`, `confidence`, `interrupted`, an error).
     pub ended_by: String,
+    /// Bytes of the target that were used, from the job's offset on. Unknown when nothing was measured.
+    pub region: Option<Bytes>,
+    /// How the target was filled for this step, if it was.
+    pub filled: Option<Fill>,
     /// Unix time of its start.
     pub started: Nanos,
+    /// When the measurement began, on the samples' clock: the origin of the intervals. What the samples show before it
+    /// is preparation and warm-up. Unknown when nothing was observed or measured.
+    pub measured_from: Option<Nanos>,
     /// Measured time, warm-up left out.
     pub elapsed: Nanos,
     /// Reads.

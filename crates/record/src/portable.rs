@@ -9,12 +9,12 @@
 use crate::blob::{RawInterval, RawSide};
 use crate::error::RecordError;
 use crate::load::raw_interval;
-use crate::model::{Run, RunId, State, StepRecord};
+use crate::model::{Fill, Run, RunId, State, StepRecord};
 use crate::spool::Entry;
 use crate::store::{Series, Store, free_id, from_json, insert_run, insert_step};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use basics::{EngineUse, Job, Latencies, Nanos, Side};
+use basics::{Bytes, EngineUse, Job, Latencies, Nanos, Side};
 use flate2::Compression;
 use flate2::read::{GzDecoder, ZlibDecoder};
 use flate2::write::GzEncoder;
@@ -62,7 +62,13 @@ struct StepLine {
     state: State,
     engine: Option<EngineUse>,
     ended_by: String,
+    #[serde(default)]
+    region: Option<Bytes>,
+    #[serde(default)]
+    filled: Option<Fill>,
     started: Nanos,
+    #[serde(default)]
+    measured_from: Option<Nanos>,
     elapsed: Nanos,
     read: SideLine,
     write: SideLine,
@@ -168,7 +174,10 @@ impl From<&StepRecord> for StepLine {
             state: step.state.clone(),
             engine: step.engine.clone(),
             ended_by: step.ended_by.clone(),
+            region: step.region,
+            filled: step.filled,
             started: step.started,
+            measured_from: step.measured_from,
             elapsed: step.elapsed,
             read: RawSide::of(&step.read).into(),
             write: RawSide::of(&step.write).into(),
@@ -191,7 +200,10 @@ impl StepLine {
             state: self.state,
             engine: self.engine,
             ended_by: self.ended_by,
+            region: self.region,
+            filled: self.filled,
             started: self.started,
+            measured_from: self.measured_from,
             elapsed: self.elapsed,
             read: self.read.side()?,
             write: self.write.side()?,

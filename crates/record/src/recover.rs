@@ -5,7 +5,7 @@ use crate::error::RecordError;
 use crate::model::{Run, RunId, State, StepRecord};
 use crate::spool::{Entry, Orphan};
 use crate::store::{Series, Store, end, immediate, insert_step};
-use basics::{Interval, Nanos};
+use basics::{Interval, Nanos, NotRun};
 use rusqlite::{Transaction, params};
 use std::path::PathBuf;
 use sys::process::{Identity, Life};
@@ -89,13 +89,13 @@ fn interrupt(transaction: &Transaction<'_>, dead: &Dead, head: Option<&Run>) -> 
             .to_owned(),
     ];
     let mut ended = None;
+    let committed = |step: u32| {
+        let sql = "SELECT EXISTS (SELECT 1 FROM step WHERE run = ? AND step = ?)";
+        transaction.query_row(sql, params![dead.number, step], |row| row.get::<_, bool>(0))
+    };
     if let Some(mut spool) = dead.spool.as_deref().and_then(|path| Orphan::open(path, &dead.id)) {
         let mut step: Option<StepRecord> = None;
         let mut series = Series::new(dead.number);
-        let committed = |step: u32| {
-            let sql = "SELECT EXISTS (SELECT 1 FROM step WHERE run = ? AND step = ?)";
-            transaction.query_row(sql, params![dead.number, step], |row| row.get::<_, bool>(0))
-        };
         for (index, entry) in spool.entries().map_err(|e| rusqlite::Error::ToSqlConversionFailure(e.into()))? {
             // Killed after the commit and before the spool was emptied: all of it is there already.
             if committed(index)? {
@@ -104,6 +104,7 @@ fn interrupt(transaction: &Transaction<'_>, dead: &Dead, head: Option<&Run>) -> 
             series.insert(transaction, index, &entry)?;
             match (entry, &mut step) {
                 (Entry::Begin(started), _) => step = head.and_then(|run| unfinished(run, index, started)),
+                (Entry::Measured(at), Some(step)) => step.measured_from = Some(at),
                 (Entry::Interval(raw), Some(step)) => {
                     if let Ok(interval) = raw.interval() {
                         add(step, &interval);
@@ -118,6 +119,21 @@ fn interrupt(transaction: &Transaction<'_>, dead: &Dead, head: Option<&Run>) -> 
         }
     } else {
         notes.push("the step that was being measured is lost with its spool".to_owned());
+    }
+    if let Some(run) = head {
+        for index in 0..run.plan.steps.len() as u32 {
+            if !committed(index)?
+                && let Some(step) = unfinished(run, index, Nanos(0))
+            {
+                let step = StepRecord {
+                    state: State::NotRun(NotRun::Interrupted),
+                    ended_by: String::new(),
+                    notes: Vec::new(),
+                    ..step
+                };
+                insert_step(transaction, dead.number, &step)?;
+            }
+        }
     }
     end(transaction, dead.number, &State::Interrupted, ended, &notes)
 }
@@ -134,7 +150,10 @@ fn unfinished(run: &Run, index: u32, started: Nanos) -> Option<StepRecord> {
         state: State::Interrupted,
         engine: None,
         ended_by: "process ended".to_owned(),
+        region: None,
+        filled: None,
         started,
+        measured_from: None,
         elapsed: Nanos(0),
         read: basics::Side::default(),
         write: basics::Side::default(),

@@ -50,7 +50,10 @@ CREATE TABLE step (
     state       TEXT NOT NULL,
     engine      TEXT,
     ended_by    TEXT NOT NULL,
+    region_bytes INTEGER,
+    filled      TEXT,                 -- JSON of Fill
     started_ns  INTEGER NOT NULL,     -- Unix time
+    measured_from_ns INTEGER,         -- on the clock of the samples: where the intervals begin
     elapsed_ns  INTEGER NOT NULL,
     read_bytes  INTEGER NOT NULL,
     read_latency   BLOB,

@@ -27,6 +27,7 @@ const LONGEST_ENTRY: u32 = 1 << 20;
 const BEGIN: u8 = 0;
 const INTERVAL: u8 = 1;
 const SAMPLE: u8 = 2;
+const MEASURED: u8 = 3;
 
 /// The spool of a run, held by its process. Dropping it removes the file, unless it holds what was never committed: that is
 /// for [`Store::finish`](crate::Store::finish) or the next start's [`Store::recover`](crate::Store::recover).
@@ -103,6 +104,13 @@ impl Spool {
             // Writing JSON to memory fails only for maps whose keys are no text; a sample has none.
             let _ = serde_json::to_writer(body, sample);
         });
+    }
+
+    /// Keeps where the intervals of `step` begin on the samples' clock, should its process not live to say so. The last
+    /// that is told counts.
+    pub fn measured_from(&mut self, step: u32, at: Nanos) {
+        self.begin(step, at);
+        self.append(step, MEASURED, |body| body.extend_from_slice(&at.0.to_le_bytes()));
     }
 
     /// Before the first entry of a step: when the step began, should its process not live to say so.
@@ -195,6 +203,8 @@ impl Orphan {
 pub(crate) enum Entry {
     /// The step began at this Unix time.
     Begin(Nanos),
+    /// Its intervals begin here on the samples' clock.
+    Measured(Nanos),
     Interval(RawInterval),
     /// JSON of a sample.
     Sample(String),
@@ -221,6 +231,7 @@ impl Iterator for Entries<'_> {
         let (step, content) = (u32_at(&body, 1)?, &body[5..]);
         let entry = match body[0] {
             BEGIN => Entry::Begin(Nanos(u64::from_le_bytes(content.try_into().ok()?))),
+            MEASURED => Entry::Measured(Nanos(u64::from_le_bytes(content.try_into().ok()?))),
             INTERVAL => Entry::Interval(RawInterval::decode(content)?),
             SAMPLE => Entry::Sample(String::from_utf8(content.to_vec()).ok()?),
             _ => return None,

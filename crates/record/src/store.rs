@@ -45,7 +45,7 @@ pub struct RunHead {
     pub started: Nanos,
     /// Unix time of its end, once known.
     pub ended: Option<Nanos>,
-    /// Steps in the record so far.
+    /// Steps that were run so far.
     pub steps: u32,
 }
 
@@ -260,6 +260,20 @@ impl Store {
         spool.clear().map_err(spool_fail(&path))
     }
 
+    /// Keeps the accounts of steps that were not run, all of them or none.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub fn skip(&mut self, run: &RunId, steps: &[StepRecord]) -> Result<(), RecordError> {
+        let number = self.number(run)?;
+        let fail = self.fail();
+        let transaction = immediate(&mut self.db).map_err(&fail)?;
+        for step in steps {
+            insert_step(&transaction, number, step).map_err(&fail)?;
+        }
+        transaction.commit().map_err(&fail)
+    }
+
     /// Adds a sentence that a reader of the run must know.
     ///
     /// # Errors
@@ -308,7 +322,7 @@ impl Store {
     /// Those of the database.
     pub fn runs(&self) -> Result<Vec<RunHead>, RecordError> {
         let sql = "SELECT id, state, origin, method, target, tiers, started_ns, ended_ns,
-                          (SELECT count(*) FROM step WHERE step.run = run.number)
+                          (SELECT count(*) FROM step WHERE step.run = run.number AND step.state NOT LIKE '%not-run%')
                    FROM run ORDER BY number DESC";
         let head = |row: &Row<'_>| {
             Ok(RunHead {
@@ -437,7 +451,7 @@ pub(crate) fn insert_run(transaction: &Connection, run: &Run) -> rusqlite::Resul
 pub(crate) fn insert_step(transaction: &Connection, run: i64, step: &StepRecord) -> rusqlite::Result<()> {
     let (read, write) = (RawSide::of(&step.read), RawSide::of(&step.write));
     transaction.execute(
-        "INSERT INTO step VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO step VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         params![
             run,
             step.index,
@@ -448,7 +462,10 @@ pub(crate) fn insert_step(transaction: &Connection, run: i64, step: &StepRecord)
             json(&step.state)?,
             step.engine.as_ref().map(json).transpose()?,
             step.ended_by,
+            step.region.map(|bytes| bytes.0 as i64),
+            step.filled.as_ref().map(json).transpose()?,
             step.started.0 as i64,
+            step.measured_from.map(|time| time.0 as i64),
             step.elapsed.0 as i64,
             read.bytes as i64,
             read.latency,
@@ -485,7 +502,7 @@ impl Series {
             *self = Series { step, ..Series::new(self.run) };
         }
         match entry {
-            Entry::Begin(_) => {}
+            Entry::Begin(_) | Entry::Measured(_) => {}
             Entry::Interval(interval) => {
                 self.interval(transaction, interval)?;
                 self.intervals += 1;

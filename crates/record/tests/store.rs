@@ -3,9 +3,13 @@
 
 mod common;
 
-use basics::Nanos;
-use record::{RecordError, State, Store};
+use basics::{FailKind, Nanos};
+use record::{Failure, RecordError, State, Store};
 use std::path::Path;
+
+fn failed() -> State {
+    State::Failed(Failure { kind: FailKind::Gone, why: "the disk went away".into() })
+}
 
 fn open(dir: &tempfile::TempDir) -> Store {
     Store::open(&dir.path().join("data/tiermark.db")).unwrap()
@@ -17,13 +21,13 @@ fn what_goes_in_comes_out() {
     let mut store = open(&dir);
     let (id, spool, step) = common::begun(&mut store);
     assert_eq!(store.runs().unwrap()[0].state, State::Running);
-    store.finish(&id, &State::Failed("the disk went away".into()), &["a last note".into()]).unwrap();
+    store.finish(&id, &failed(), &["a last note".into()]).unwrap();
     assert!(!spool.path().exists());
 
     let record = Store::open_for_reading(store.path()).unwrap().load(&id).unwrap();
     let expected = record::Run {
         id: id.clone(),
-        state: State::Failed("the disk went away".into()),
+        state: failed(),
         ended: record.run.ended,
         notes: vec!["a note".into(), "a last note".into()],
         ..common::run()

@@ -155,9 +155,19 @@ fn head(schema: &str, record: &Record) -> Object {
         .with("notes", run.notes.clone())
 }
 
-fn failure(state: &State) -> Option<&str> {
+fn failure(state: &State) -> Option<String> {
     match state {
-        State::Failed(why) => Some(why),
+        State::Failed(failure) => Some(failure.why.clone()),
+        State::NotRun(why) => Some(why.to_string()),
+        State::Running | State::Done | State::Interrupted => None,
+    }
+}
+
+/// The stable kebab-case name of what kept a step from its figures.
+fn why_kind(state: &State) -> Option<Value> {
+    match state {
+        State::Failed(failure) => Some(json!(failure.kind)),
+        State::NotRun(why) => Some(json!(why)),
         State::Running | State::Done | State::Interrupted => None,
     }
 }
@@ -173,7 +183,11 @@ fn step(step: &StepRecord, summary: &StepSummary) -> Value {
         .with("target", step.target.as_str())
         .with("state", words::state(&step.state))
         .maybe("why", failure(&step.state))
+        .maybe("why_kind", why_kind(&step.state))
         .with("ended_by", step.ended_by.as_str())
+        .maybe("region_B", step.region.map(|region| region.0))
+        .maybe("filled_B", step.filled.map(|fill| fill.bytes.0))
+        .maybe("fill_s", step.filled.map(|fill| number(fill.time.secs())))
         .maybe("engine", engine.map(|engine| engine.used.name()))
         .maybe("engine_asked", engine.map(|engine| engine.asked.name()))
         .maybe("engine_why", engine.map(|engine| engine.why.as_str()).filter(|why| !why.is_empty()))

@@ -1,7 +1,8 @@
 //! The bridge from a record to what `study` reads: `study` stands below `record`'s neighbours and knows nothing of how a
 //! record is kept, so its view borrows the parts that mean something.
 
-use record::{Origin, Record, State};
+use observe::Sample;
+use record::{Origin, Record, State, StepRecord};
 use study::{Comparison, RunView, StepSummary, StepView};
 
 /// Lends a record to `study`. Intervals and samples are put to their steps in the order in which the record holds them,
@@ -23,12 +24,16 @@ pub fn view(record: &Record) -> RunView<'_> {
             write: &step.write,
             cpu: step.cpu_user.zip(step.cpu_system),
             failed: match &step.state {
-                State::Failed(why) => Some(why),
-                State::Running | State::Done | State::Interrupted => None,
+                State::Failed(failure) => Some((failure.kind, failure.why.as_str())),
+                State::Running | State::Done | State::Interrupted | State::NotRun(_) => None,
+            },
+            not_run: match &step.state {
+                State::NotRun(why) => Some(*why),
+                State::Running | State::Done | State::Interrupted | State::Failed(_) => None,
             },
             notes: &step.notes,
             intervals: of_step(&record.intervals, step.index),
-            samples: of_step(&record.samples, step.index),
+            samples: measured(record, step),
         })
         .collect();
     RunView {
@@ -47,6 +52,7 @@ fn state(state: &State) -> study::State {
         State::Done => study::State::Done,
         State::Interrupted => study::State::Interrupted,
         State::Failed(_) => study::State::Failed,
+        State::NotRun(_) => study::State::NotRun,
     }
 }
 
@@ -68,6 +74,12 @@ pub(crate) fn summaries(record: &Record) -> Vec<StepSummary> {
 pub(crate) fn comparisons<'a>(records: &'a [&'a Record]) -> impl Iterator<Item = (&'a Record, Comparison)> + 'a {
     let before: Vec<RunView<'a>> = records.first().map(|record| view(record)).into_iter().collect();
     records.iter().skip(1).map(move |after| (*after, study::compare(&before, &[view(after)])))
+}
+
+/// The samples of a step without those from before its measurement: what they show is our own preparation and warm-up.
+pub(crate) fn measured<'a>(record: &'a Record, step: &StepRecord) -> Vec<&'a Sample> {
+    let from = step.measured_from.unwrap_or_default();
+    of_step(&record.samples, step.index).into_iter().filter(|sample| sample.at >= from).collect()
 }
 
 fn of_step<T>(series: &[(u32, T)], index: u32) -> Vec<&T> {

@@ -31,13 +31,14 @@ pub fn lasted(run: &Run) -> Option<Nanos> {
     run.ended.map(|ended| ended - run.started)
 }
 
-/// `running`, `done`, `interrupted`, `failed`: the word that lists and JSON use.
+/// `running`, `done`, `interrupted`, `failed`, `not run`: the word that lists and JSON use.
 pub fn state(state: &State) -> &'static str {
     match state {
         State::Running => "running",
         State::Done => "done",
         State::Interrupted => "interrupted",
         State::Failed(_) => "failed",
+        State::NotRun(_) => "not run",
     }
 }
 

@@ -1,5 +1,9 @@
 //! Why a run could not start, go on or be kept; each a sentence, and each of a kind that becomes an exit status.
 
+use basics::FailKind;
+use change::ChangeError;
+use record::Failure;
+use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
 
@@ -66,6 +70,40 @@ pub enum RunError {
 }
 
 impl RunError {
+    /// What kind of failure it is, for the record.
+    pub fn fail_kind(&self) -> FailKind {
+        match self {
+            RunError::Operation { errno, .. } => FailKind::of(&io::Error::from_raw_os_error(*errno)),
+            RunError::Open { source, .. }
+            | RunError::Engine(engine::EngineError::System { source, .. })
+            | RunError::Refused(
+                change::Refused::Unavailable { source, .. } | change::Refused::Unknown { source, .. },
+            )
+            | RunError::Change(
+                ChangeError::Apply { source, .. }
+                | ChangeError::Journal { source, .. }
+                | ChangeError::Undo { source, .. },
+            )
+            | RunError::Record(record::RecordError::Io { source, .. }) => FailKind::of(source),
+            RunError::Change(ChangeError::NoRoom { .. }) | RunError::Record(record::RecordError::Full { .. }) => {
+                FailKind::NoRoom
+            }
+            RunError::Change(ChangeError::NotPermitted { .. }) => FailKind::NoPermission,
+            RunError::Change(ChangeError::ReadOnly { .. }) => FailKind::ReadOnly,
+            RunError::Change(ChangeError::NotADirectory { .. }) => FailKind::Gone,
+            RunError::Refused(_)
+            | RunError::Change(_)
+            | RunError::Record(_)
+            | RunError::Engine(_)
+            | RunError::TooLittle { .. } => FailKind::Other,
+        }
+    }
+
+    /// As the record keeps it.
+    pub(crate) fn failure(&self) -> Failure {
+        Failure { kind: self.fail_kind(), why: self.to_string() }
+    }
+
     /// The kind, for the exit status.
     pub fn kind(&self) -> Kind {
         match self {

@@ -12,13 +12,14 @@ mod step;
 pub use error::{Kind, RunError};
 pub use progress::{Progress, Silent};
 
-use basics::plan::Target;
-use basics::{Nanos, Plan};
+use basics::plan::{Step, Target};
+use basics::{Nanos, NotRun, Plan};
 use change::Journal;
 use machine::Machine;
 use ready::Targets;
-use record::{Origin, Run, RunId, State, Store};
+use record::{Origin, Run, RunId, Spool, State, StepRecord, Store};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 /// What the runner works with.
@@ -55,7 +56,14 @@ impl Runner<'_> {
         }
         let allowed = ready::allowed(&plan)?;
         let origin = origin(&plan);
-        let harness = if origin == Origin::Measured { engine::calibrate().ok() } else { None };
+        let mut notes = Vec::new();
+        let harness = if origin == Origin::Measured {
+            let cost = engine::calibrate();
+            notes.extend(cost.as_ref().err().map(|error| format!("the harness's own cost is not known: {error}")));
+            cost.ok()
+        } else {
+            None
+        };
         let run = Run {
             id: record::new_id(),
             state: State::Running,
@@ -68,14 +76,28 @@ impl Runner<'_> {
             plan: plan.clone(),
             machine,
             harness_ns_per_op: harness,
-            notes: Vec::new(),
+            notes,
         };
         let id = self.store.begin(&run)?;
+        let spool: SharedSpool = match self.store.spool(&id) {
+            Ok(spool) => Arc::new(Mutex::new(spool)),
+            Err(error) => {
+                let error = RunError::from(error);
+                // Should the store fail here too, the next start finds a run without a process and says so.
+                let _ = self.not_run(&id, &plan, 0, NotRun::RunFailed);
+                let _ = self.store.finish(&id, &State::Failed(error.failure()), &[]);
+                return Err(error);
+            }
+        };
         self.progress.begin(&plan);
         let mut targets = Targets::new(allowed, &id, self.journal);
-        let outcome = self.steps(&id, &run.machine, &plan, &mut targets);
+        let mut leftovers = Vec::new();
+        let outcome = self.steps(&id, &run.machine, &plan, &spool, &mut targets, &mut leftovers);
         // Files go before the run is called finished: a reader of "done" may rely on it.
-        let leftovers = targets.close();
+        leftovers.extend(targets.close());
+        for leftover in &leftovers {
+            self.progress.note(&leftover.to_string());
+        }
         let (state, mut errors) = match outcome {
             Ok(outcome) => outcome,
             // The store could not take a step. Ending the run would drop what its spool still holds; left as it is, the
@@ -97,30 +119,37 @@ impl Runner<'_> {
         id: &RunId,
         machine: &Machine,
         plan: &Plan,
+        spool: &SharedSpool,
         targets: &mut Targets<'_>,
+        leftovers: &mut Vec<RunError>,
     ) -> Result<(State, Vec<RunError>), RunError> {
-        let mut spool = self.store.spool(id)?;
         let mut errors = Vec::new();
         let mut dead = vec![false; plan.targets.len()];
         let mut succeeded = 0usize;
         for (index, step) in plan.steps.iter().enumerate() {
             if self.interrupted.load(Ordering::Relaxed) {
+                self.not_run(id, plan, index, NotRun::Interrupted)?;
                 return Ok((State::Interrupted, errors));
             }
             if dead[step.target] {
+                self.store.skip(id, &[skipped(plan, index, step, NotRun::TargetFailed)])?;
                 continue;
             }
-            let mut record = step::Running { runner: self, machine, spool: &mut spool, index }.run(step, targets);
+            let mut record = step::Running { runner: self, machine, spool, index }.run(step, targets);
             let error = record.error.take();
-            self.store.commit_step(&mut spool, &record.account)?;
+            self.store.commit_step(&mut lock(spool), &record.account)?;
             self.progress.finished(index, &record.account);
-            errors.extend(targets.release(plan, index));
+            leftovers.extend(targets.release(plan, index));
             match (&record.account.state, error) {
-                (State::Interrupted, _) => return Ok((State::Interrupted, errors)),
+                (State::Interrupted, _) => {
+                    self.not_run(id, plan, index + 1, NotRun::Interrupted)?;
+                    return Ok((State::Interrupted, errors));
+                }
                 (_, Some(error)) => {
                     self.progress.note(&error.to_string());
                     if !step.may_fail {
-                        let state = State::Failed(error.to_string());
+                        let state = State::Failed(error.failure());
+                        self.not_run(id, plan, index + 1, NotRun::RunFailed)?;
                         errors.push(error);
                         return Ok((state, errors));
                     }
@@ -131,11 +160,32 @@ impl Runner<'_> {
             }
         }
         let state = match errors.first() {
-            Some(error) if succeeded == 0 => State::Failed(error.to_string()),
+            Some(error) if succeeded == 0 => State::Failed(error.failure()),
             _ => State::Done,
         };
         Ok((state, errors))
     }
+
+    /// Accounts for the steps from `first` on, whose turn does not come.
+    fn not_run(&mut self, id: &RunId, plan: &Plan, first: usize, why: NotRun) -> Result<(), RunError> {
+        let rest = plan.steps.iter().enumerate().skip(first);
+        let accounts: Vec<StepRecord> = rest.map(|(index, step)| skipped(plan, index, step, why)).collect();
+        Ok(self.store.skip(id, &accounts)?)
+    }
+}
+
+/// The spool of a run; the observer writes to it from its own thread.
+type SharedSpool = Arc<Mutex<Spool>>;
+
+/// A spool is whole between its entries, so one whose other user panicked is as good as ever.
+fn lock(spool: &Mutex<Spool>) -> MutexGuard<'_, Spool> {
+    spool.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The account of a step that was not run.
+fn skipped(plan: &Plan, index: usize, step: &Step, why: NotRun) -> StepRecord {
+    let target = plan.targets.get(step.target).map_or_else(String::new, basics::plan::Target::describe);
+    step::blank(index, step, target, State::NotRun(why))
 }
 
 /// Simulated as soon as a part of it is.

@@ -145,7 +145,9 @@ impl<'a> Targets<'a> {
         if let Some(own) = self.files.get_mut(&index)
             && fills(job)
         {
-            own.written = own.written.max(bytes).min(own.file.size());
+            // Beyond the job's region it began again from the start.
+            let reached = bytes.min(job.size.unwrap_or(bytes)).min(own.file.size());
+            own.written = own.written.max(reached);
         }
     }
 
@@ -176,8 +178,13 @@ impl<'a> Targets<'a> {
                 }
             }
             Target::Device { path, destroy } => {
+                let mut notes = Vec::new();
                 let fd = if writes {
-                    guard::device_for_writing(Path::new("/"), path, destroy.as_deref())?.into_fd(job.direct)?
+                    let grant = guard::device_for_writing(Path::new("/"), path, destroy.as_deref())?;
+                    notes.extend(grant.overrides().map(|content| {
+                        format!("what was on the device is destroyed, as --destroy allowed: {content}")
+                    }));
+                    grant.into_fd(job.direct)?
                 } else {
                     guard::device_for_reading(path, job.direct)?
                 };
@@ -186,7 +193,7 @@ impl<'a> Targets<'a> {
                 drop_cached(&fd, job);
                 let alignment = Bytes(u64::from(sys::file::dio_alignment(&fd).unwrap_or(sector).max(sector)));
                 let opened = Opened::File { fd, len: Bytes(len), alignment, direct: job.direct };
-                Ok(Ready { opened, notes: vec![] })
+                Ok(Ready { opened, notes })
             }
         }
     }
@@ -274,6 +281,16 @@ fn drop_cached(fd: &OwnedFd, job: &Job) {
 }
 
 impl Opened {
+    /// How much of it `job` uses, from the job's offset on; a null target has no bytes.
+    pub fn region(&self, job: &Job) -> Option<Bytes> {
+        let len = match self {
+            Opened::File { len, .. } | Opened::Memory(len) => *len,
+            Opened::Null { .. } | Opened::Model { .. } => return None,
+        };
+        let left = Bytes(len.0.saturating_sub(job.offset.0));
+        Some(job.size.map_or(left, |size| size.min(left)))
+    }
+
     /// Runs a job here: really, or on the model in virtual time.
     pub fn run(&self, job: &Job, control: &Control<'_>, sink: &mut dyn Sink) -> Result<Outcome, EngineError> {
         let target = match self {

@@ -1,27 +1,25 @@
 //! One step: fill what must be filled, open the target, let the engine and the observer run, and write the account.
 
 use crate::ready::{CHUNK, Ready, Targets};
-use crate::{RunError, Runner, errno, now};
+use crate::{RunError, Runner, SharedSpool, errno, lock, now};
 use basics::job::{Block, Direction, Stop};
 use basics::plan::Step;
 use basics::{Bytes, Interval, Job, Nanos, Side};
 use engine::{Control, Ended, Outcome};
 use machine::{Machine, Root};
-use observe::{Observer, Sample};
-use record::{Spool, State, StepRecord};
+use observe::Observer;
+use record::{Fill, State, StepRecord};
 use std::path::Path;
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::Arc;
 
 /// How often the observer looks.
 const OBSERVE_EVERY: Nanos = Nanos::from_millis(100);
-/// Samples that may wait for the runner; at ten a second this is half a minute.
-const SAMPLES_WAITING: usize = 300;
 
 /// What one step needs of its run.
 pub struct Running<'a, 'b> {
     pub runner: &'a mut Runner<'b>,
     pub machine: &'a Machine,
-    pub spool: &'a mut Spool,
+    pub spool: &'a SharedSpool,
     pub index: usize,
 }
 
@@ -34,27 +32,10 @@ pub struct Done {
 impl Running<'_, '_> {
     /// Runs the step; whatever happens there is an account of it.
     pub fn run(mut self, step: &Step, targets: &mut Targets<'_>) -> Done {
-        let mut account = StepRecord {
-            index: self.index as u32,
-            name: step.name.clone(),
-            tier: step.tier.clone(),
-            target: targets.describe(step.target),
-            job: step.job.clone(),
-            state: State::Done,
-            engine: None,
-            ended_by: String::new(),
-            started: now(),
-            elapsed: Nanos(0),
-            read: Side::default(),
-            write: Side::default(),
-            cpu_user: None,
-            cpu_system: None,
-            observing: None,
-            notes: Vec::new(),
-        };
+        let mut account = blank(self.index, step, targets.describe(step.target), State::Done);
         let error = self.attempt(step, targets, &mut account).err();
         if let Some(error) = &error {
-            account.state = State::Failed(error.to_string());
+            account.state = State::Failed(error.failure());
             if account.ended_by.is_empty() {
                 account.ended_by = "error".to_owned();
             }
@@ -63,7 +44,7 @@ impl Running<'_, '_> {
     }
 
     fn attempt(&mut self, step: &Step, targets: &mut Targets<'_>, account: &mut StepRecord) -> Result<(), RunError> {
-        if !self.fill(step, targets)? {
+        if !self.fill(step, targets, account)? {
             account.state = State::Interrupted;
             account.ended_by = "interrupted".to_owned();
             return Ok(());
@@ -72,18 +53,27 @@ impl Running<'_, '_> {
         account.notes = notes;
         account.started = now();
         let disks = self.disks(step, targets);
-        let (sender, samples) = sync_channel::<Sample>(SAMPLES_WAITING);
-        // A full channel drops the sample; the observer's own count tells.
-        // In virtual time there is nothing to observe.
+        let (index, spool) = (self.index as u32, Arc::clone(self.spool));
+        // Straight into the spool, so that none is lost however long a warm-up or an interval is. What the spool has no
+        // room for it counts, and says so in the step's notes. In virtual time there is nothing to observe.
         let observer = (!opened.is_model()).then(|| {
             Observer::start(Path::new("/"), disks, OBSERVE_EVERY, move |sample| {
-                let _ = sender.try_send(sample);
+                lock(&spool).sample(index, &sample);
             })
         });
         let control = Control::new(self.runner.interrupted);
         let outcome = opened.run(&step.job, &control, &mut |interval: &Interval| {
-            self.spool.interval(self.index as u32, interval);
-            self.keep(&samples);
+            let mut spool = lock(self.spool);
+            if let Some(Ok(observer)) = &observer {
+                // An interval is told at its end or a little later, so the earliest origin is the nearest to the truth.
+                let origin = observer.elapsed() - interval.end;
+                if account.measured_from.is_none_or(|from| origin < from) {
+                    account.measured_from = Some(origin);
+                    spool.measured_from(index, origin);
+                }
+            }
+            spool.interval(index, interval);
+            drop(spool);
             self.runner.progress.measuring(self.index, step, interval.end, interval);
         });
         match observer {
@@ -91,8 +81,8 @@ impl Running<'_, '_> {
             Some(Ok(observer)) => account.observing = Some(observer.stop()),
             Some(Err(error)) => account.notes.push(format!("nothing was observed meanwhile: {error}")),
         }
-        self.keep(&samples);
         let outcome = outcome?;
+        account.region = opened.region(&step.job);
         targets.wrote(step.target, &step.job, Bytes(outcome.write.bytes));
         let result = write_account(outcome, account);
         if opened.is_model() {
@@ -102,7 +92,7 @@ impl Running<'_, '_> {
     }
 
     /// Writes a test file where the step needs one that is whole; false when interrupted.
-    fn fill(&mut self, step: &Step, targets: &mut Targets<'_>) -> Result<bool, RunError> {
+    fn fill(&mut self, step: &Step, targets: &mut Targets<'_>, account: &mut StepRecord) -> Result<bool, RunError> {
         let Some((path, size, entropy)) = targets.unfilled(step.target)? else {
             return Ok(true);
         };
@@ -123,6 +113,7 @@ impl Running<'_, '_> {
             done += interval.write.bytes;
             self.runner.progress.filling(self.index, step, Bytes(done), size);
         })?;
+        account.filled = Some(Fill { bytes: Bytes(outcome.write.bytes), time: outcome.elapsed });
         match outcome.ended {
             Ended::Cancelled => Ok(false),
             Ended::Failed { what, offset, errno } => Err(operation(what, offset, &path.display().to_string(), errno)),
@@ -139,12 +130,30 @@ impl Running<'_, '_> {
         });
         tier.map(|tier| machine::disks_below(self.machine, &tier)).unwrap_or_default()
     }
+}
 
-    /// What the spool has no room for it counts, and says so in the step's notes.
-    fn keep(&mut self, samples: &Receiver<Sample>) {
-        while let Ok(sample) = samples.try_recv() {
-            self.spool.sample(self.index as u32, &sample);
-        }
+/// The account of a step before anything was done.
+pub fn blank(index: usize, step: &Step, target: String, state: State) -> StepRecord {
+    StepRecord {
+        index: index as u32,
+        name: step.name.clone(),
+        tier: step.tier.clone(),
+        target,
+        job: step.job.clone(),
+        state,
+        engine: None,
+        ended_by: String::new(),
+        region: None,
+        filled: None,
+        started: now(),
+        measured_from: None,
+        elapsed: Nanos(0),
+        read: Side::default(),
+        write: Side::default(),
+        cpu_user: None,
+        cpu_system: None,
+        observing: None,
+        notes: Vec::new(),
     }
 }
 

@@ -4,10 +4,10 @@
 use basics::job::{Block, Direction, Entropy, Order, Stop};
 use basics::plan::{Step, Target};
 use basics::units::MIB;
-use basics::{Bytes, Interval, Job, Nanos, Plan};
+use basics::{Bytes, FailKind, Interval, Job, Nanos, NotRun, Plan};
 use change::Journal;
 use machine::Machine;
-use record::{Record, State, Store};
+use record::{Failure, Record, State, Store};
 use runner::{Finished, Kind, Progress, RunError, Runner, Silent};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -82,6 +82,8 @@ fn a_test_file_is_whole_before_it_is_read_and_gone_afterwards() {
     assert_eq!(record.steps[0].read.bytes, 4 * MIB);
     assert_eq!(record.steps[0].read.operations(), 64);
     assert_eq!(record.steps[0].write.bytes, 0, "filling is not measured");
+    assert_eq!(record.steps[0].filled.unwrap().bytes, Bytes(4 * MIB));
+    assert_eq!(record.steps[0].region, Some(Bytes(4 * MIB)));
     let series: u64 = record.intervals.iter().map(|(_, interval)| interval.read.operations()).sum();
     assert_eq!(series, 64, "the series holds every operation");
     assert!(names(&house.there()).is_empty());
@@ -120,8 +122,46 @@ fn later_steps_stay_on_what_the_first_one_wrote() {
     let plan = plan(vec![test_file(&house.there(), true)], vec![step("w", 0, half), step("r", 0, read)]);
     let finished = house.run(plan, &mut Silent).unwrap();
     assert_eq!(finished.state, State::Done, "{:?}", finished.errors);
-    let farthest = house.record(&finished).intervals.iter().map(|(_, interval)| interval.position).max().unwrap();
+    let record = house.record(&finished);
+    let farthest = record.intervals.iter().map(|(_, interval)| interval.position).max().unwrap();
     assert!(farthest < 2 * MIB, "read at {farthest}, beyond what was written");
+    assert_eq!((record.steps[1].job.size, record.steps[1].region), (None, Some(Bytes(2 * MIB))));
+}
+
+#[test]
+fn a_write_that_begins_again_from_the_start_leaves_no_more_than_its_region() {
+    let mut house = House::new();
+    let around = Job { size: Some(Bytes(MIB)), ..once(Direction::Write, Order::Sequential) };
+    let read =
+        Job { stop: Stop { operations: Some(100), ..Stop::default() }, ..once(Direction::Read, Order::Permuted) };
+    let plan = plan(vec![test_file(&house.there(), true)], vec![step("w", 0, around), step("r", 0, read)]);
+    let finished = house.run(plan, &mut Silent).unwrap();
+    let record = house.record(&finished);
+    assert_eq!(record.steps[0].write.bytes, 4 * MIB, "four times around");
+    assert_eq!(record.steps[1].region, Some(Bytes(MIB)));
+}
+
+#[test]
+fn samples_go_on_through_the_warm_up_and_the_record_tells_where_it_ends() {
+    let mut house = House::new();
+    let (warmup, time) = (Nanos::from_millis(500), Nanos::from_millis(500));
+    let job = Job {
+        warmup,
+        stop: Stop { time: Some(time), ..Stop::default() },
+        // One interval only, so that none comes while the samples do.
+        interval: Nanos::from_secs(60.0),
+        ..Job::default()
+    };
+    let null = Target::Null { service: Nanos::from_millis(1), stall: None };
+    let finished = house.run(plan(vec![null], vec![step("n", 0, job)]), &mut Silent).unwrap();
+    let record = house.record(&finished);
+    let (step, cost) = (&record.steps[0], record.steps[0].observing.unwrap());
+    assert_eq!(cost.samples, record.samples.len() as u64, "none is lost between the observer and the record");
+    let from = step.measured_from.unwrap();
+    assert!(from >= warmup, "{from}");
+    let last = record.samples.last().unwrap().1.at;
+    assert!(last >= from + time, "the last sample, at {last}, is of the end");
+    assert_eq!(step.region, None, "there are no bytes in nothing");
 }
 
 #[test]
@@ -144,13 +184,16 @@ fn a_step_that_may_fail_leaves_the_others_alone() {
     let mut first = step("a", 0, once(Direction::Read, Order::Sequential));
     first.may_fail = true;
     let second = step("b", 1, once(Direction::Read, Order::Sequential));
-    let plan = plan(vec![missing, test_file(&house.there(), false)], vec![first, second]);
+    let third = Step { name: "c".into(), ..first.clone() };
+    let plan = plan(vec![missing, test_file(&house.there(), false)], vec![first, second, third]);
     let finished = house.run(plan, &mut Silent).unwrap();
     assert_eq!(finished.state, State::Done);
     assert_eq!(finished.errors[0].kind(), Kind::Missing, "{:?}", finished.errors);
     let record = house.record(&finished);
-    assert!(matches!(record.steps[0].state, State::Failed(_)));
+    assert!(matches!(record.steps[0].state, State::Failed(Failure { kind: FailKind::Gone, .. })), "{record:?}");
     assert_eq!(record.steps[1].state, State::Done);
+    assert_eq!((record.steps[2].name.as_str(), &record.steps[2].state), ("c", &State::NotRun(NotRun::TargetFailed)));
+    assert_eq!(house.store.runs().unwrap()[0].steps, 2, "one was not run");
 }
 
 #[test]
@@ -177,7 +220,8 @@ fn an_interruption_keeps_what_was_measured_and_removes_the_file() {
     let finished = runner.run(plan, Machine::default(), "a test").unwrap();
     assert_eq!(finished.state, State::Interrupted);
     let record = house.record(&finished);
-    assert_eq!((record.steps.len(), &record.run.state), (1, &State::Interrupted));
+    assert_eq!((record.steps.len(), &record.run.state), (2, &State::Interrupted));
+    assert_eq!(record.steps[1].state, State::NotRun(NotRun::Interrupted));
     assert!(record.steps[0].read.operations() > 0);
     assert!(names(&house.there()).is_empty());
 }
@@ -201,7 +245,7 @@ fn a_file_that_shrinks_under_the_reader_is_one_sentence() {
     };
     let plan = plan(vec![Target::File { path: path.clone() }], vec![step("r", 0, job)]);
     let finished = house.run(plan, &mut Cutter(path)).unwrap();
-    let State::Failed(sentence) = &finished.state else { panic!("{finished:?}") };
+    let State::Failed(Failure { why: sentence, .. }) = &finished.state else { panic!("{finished:?}") };
     assert!(sentence.starts_with("reading at ") && sentence.contains("kept"), "{sentence}");
     assert!(house.record(&finished).steps[0].read.operations() > 0);
 }

@@ -4,7 +4,7 @@ use crate::layer::members;
 use crate::model::{RunView, State, StepView, TierFigures};
 use crate::summary::{latency_of, summarise};
 use basics::plan::LeftOut;
-use basics::{Known, Nanos, Why};
+use basics::{Known, Nanos, NotRun, Why};
 use machine::Tier;
 
 /// The steps of one tier by name; a later one of the same name (a repeat) wins when it was measured to its end.
@@ -59,15 +59,24 @@ impl<'r, 'a> TierSteps<'r, 'a> {
         }
     }
 
-    /// Why a step has no figure: its own failure first, then what the plan left out, else what the machine says.
+    /// Why a step has no figure: its own failure first, or that its turn did not come, then what the plan left out, else
+    /// what the machine says.
     fn why_not(&self, name: &str, writes: bool) -> Why {
-        if let Some(failed) = self.steps.iter().find(|step| step.name == name).and_then(|step| step.failed) {
-            return Why::NotMeasured(in_a_word(failed));
+        let failed = |step: &&&StepView<'_>| Some(step.failed?.0.word());
+        let of_name = || self.steps.iter().filter(|step| step.name == name);
+        let word =
+            of_name().find_map(|step| failed(&step)).or_else(|| match of_name().find_map(|step| step.not_run)? {
+                // What the earlier step on the target failed of is this one's reason too.
+                NotRun::TargetFailed => self.steps.iter().find_map(|step| failed(&step)).or(Some("target failed")),
+                why => Some(why.word()),
+            });
+        if let Some(word) = word {
+            return Why::NotMeasured(word.to_owned());
         }
         match self.steps.iter().rev().find(|step| step.name == name).map(|step| step.state) {
             Some(State::Interrupted) => return Why::NotMeasured("interrupted".to_owned()),
             Some(State::Running) => return Why::NotMeasured("still running".to_owned()),
-            Some(State::Done | State::Failed) | None => {}
+            Some(State::Done | State::Failed | State::NotRun) | None => {}
         }
         if let Some(left) = self.left_out.iter().find(|left| left.step == name || left.step.is_empty()) {
             return left.why.clone();
@@ -82,29 +91,9 @@ impl<'r, 'a> TierSteps<'r, 'a> {
         let word = match () {
             () if writes && read_only => "read-only",
             () if writes && tier.block.is_some() && tier.mounts.is_empty() => "not mounted",
-            () if self.steps.is_empty() && tier.mounts.is_empty() && tier.block.is_some() => "root only",
             () => "not measured",
         };
         Why::NotMeasured(word.to_owned())
-    }
-}
-
-/// An error's sentence in the word or two that fit a table's cell; the sentence itself is a finding's.
-fn in_a_word(failed: &str) -> String {
-    let text = failed.to_lowercase();
-    let any = |words: &[&str]| words.iter().any(|word| text.contains(word));
-    if any(&["no space", "no room", "disk full", "enospc"]) {
-        "no room".to_owned()
-    } else if any(&["permission", "root only", "not permitted", "eacces", "eperm"]) {
-        "root only".to_owned()
-    } else if any(&["read-only", "read only", "erofs"]) {
-        "read-only".to_owned()
-    } else if any(&["not mounted"]) {
-        "not mounted".to_owned()
-    } else if any(&["interrupted", "cancelled"]) {
-        "interrupted".to_owned()
-    } else {
-        "failed".to_owned()
     }
 }
 
@@ -179,6 +168,7 @@ mod tests {
     use super::*;
     use crate::explain;
     use crate::testing::{Run, Step, mount, tier};
+    use basics::FailKind;
     use machine::TierKind;
 
     fn of(run: &Run) -> TierFigures {
@@ -213,9 +203,9 @@ mod tests {
     fn without_a_page_of_its_own_the_4k_read_is_the_page_read() {
         let figures = of(&Run::default().steps([Step::small_reads("sda", 1, Nanos(400_000))]));
         assert!(!figures.page_read_qd1.is_unknown());
-        let failed = Step::page_read("sda", Nanos(500_000)).replaced(&[], Nanos(1)).failed("I/O error");
+        let failed = Step::page_read("sda", Nanos(500_000)).replaced(&[], Nanos(1)).failed(FailKind::Io, "I/O error");
         let figures = of(&Run::default().steps([Step::small_reads("sda", 1, Nanos(400_000)), failed]));
-        assert_eq!(figures.page_read_qd1, Known::not_measured("failed"));
+        assert_eq!(figures.page_read_qd1, Known::not_measured("I/O error"));
     }
 
     #[test]
@@ -240,11 +230,11 @@ mod tests {
     #[test]
     fn the_figures_of_a_part_are_judged_by_nobody() {
         for (state, word) in
-            [(State::Interrupted, "interrupted"), (State::Failed, "failed"), (State::Running, "still running")]
+            [(State::Interrupted, "interrupted"), (State::Failed, "I/O error"), (State::Running, "still running")]
         {
             let mut step = Step::seq_read("sda", 400.0);
             step.state = state;
-            step.failed = (state == State::Failed).then(|| "read: Input/output error".to_owned());
+            step.failed = (state == State::Failed).then(|| (FailKind::Io, "read: Input/output error".to_owned()));
             let usb = crate::testing::capped("sda", TierKind::Usb, "USB 3", 500.0, (430.0, 450.0));
             let study = explain(&Run::default().tiers([usb]).steps([step]).view()).tiers.remove(0);
             assert_eq!(study.figures.seq_read_mbps, Known::not_measured(word));
@@ -260,10 +250,17 @@ mod tests {
 
     #[test]
     fn a_gap_says_why_in_a_word() {
-        let mut full = Run::default().steps([Step::swap_sim("sda").failed("write: No space left on device")]);
+        let mut full = Run::default().steps([Step::swap_sim("sda").failed(FailKind::NoRoom, "the disk is full")]);
         assert_eq!(of(&full).swap_sim_read, Known::not_measured("no room"));
         full.left_out = vec![LeftOut { tier: "sda".into(), step: String::new(), why: Why::NoPermission }];
         assert_eq!(of(&full).seq_read_mbps.to_string(), "root only");
+        let dead = Run::default().steps([
+            Step::swap_sim("sda").failed(FailKind::Gone, "the device is gone"),
+            Step::seq_write("sda", 0.0).replaced(&[], Nanos(1)).not_run(NotRun::TargetFailed),
+            Step::seq_read("sda", 0.0).replaced(&[], Nanos(1)).not_run(NotRun::Interrupted),
+        ]);
+        let gaps = [of(&dead).seq_write_mbps.to_string(), of(&dead).seq_read_mbps.to_string()];
+        assert_eq!(gaps, ["gone", "interrupted"]);
         let bare = Run::default().tiers([tier("sdb", TierKind::Usb)]).steps([Step::seq_read("sdb", 100.0)]);
         assert_eq!(of(&bare).seq_write_mbps.to_string(), "not mounted");
         let mut fixed = tier("sdc", TierKind::Usb);

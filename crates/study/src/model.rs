@@ -1,7 +1,7 @@
 //! What a study says. Every figure can be traced to a step of a record; every threshold names its source.
 
 use basics::plan::LeftOut;
-use basics::{EngineUse, Interval, Job, Known, Nanos, Side};
+use basics::{EngineUse, FailKind, Interval, Job, Known, Nanos, NotRun, Side};
 use machine::Machine;
 use observe::Sample;
 use serde::{Deserialize, Serialize};
@@ -17,6 +17,8 @@ pub enum State {
     Interrupted,
     /// Ended by an error.
     Failed,
+    /// Planned, and its turn did not come.
+    NotRun,
 }
 
 /// Where the figures of a run come from.
@@ -83,13 +85,15 @@ pub struct StepView<'a> {
     pub write: &'a Side,
     /// CPU time of the measuring threads: user, system.
     pub cpu: Option<(Nanos, Nanos)>,
-    /// Why it failed, when it did.
-    pub failed: Option<&'a str>,
+    /// What kind of failure ended it and the sentence about it, when it failed.
+    pub failed: Option<(FailKind, &'a str)>,
+    /// Why it was not run.
+    pub not_run: Option<NotRun>,
     /// What was noted while it ran.
     pub notes: &'a [String],
     /// Its series in order of time.
     pub intervals: Vec<&'a Interval>,
-    /// What the machine did, in order of time.
+    /// What the machine did while it was measured, warm-up left out, in order of time.
     pub samples: Vec<&'a Sample>,
 }
 

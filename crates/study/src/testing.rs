@@ -2,7 +2,7 @@
 
 use crate::model::{Origin, RunView, State, StepView};
 use basics::job::{Block, Direction, Engine, Entropy, Job, Order, Sync};
-use basics::{Bytes, EngineUse, Interval, Known, Nanos, Side};
+use basics::{Bytes, EngineUse, FailKind, Interval, Known, Nanos, NotRun, Side};
 use machine::{Ceiling, Machine, Tier, TierKind};
 use observe::{Disk, Sample};
 
@@ -101,7 +101,8 @@ pub struct Step {
     pub read: Side,
     pub write: Side,
     pub cpu: Option<(Nanos, Nanos)>,
-    pub failed: Option<String>,
+    pub failed: Option<(FailKind, String)>,
+    pub not_run: Option<NotRun>,
     pub notes: Vec<String>,
     pub intervals: Vec<Interval>,
     pub samples: Vec<Sample>,
@@ -126,6 +127,7 @@ impl Step {
             write: Side::default(),
             cpu: Some((Nanos(0), Nanos(0))),
             failed: None,
+            not_run: None,
             notes: Vec::new(),
             intervals: Vec::new(),
             samples: Vec::new(),
@@ -188,9 +190,15 @@ impl Step {
         self.job.entropy = entropy;
         self
     }
-    pub fn failed(mut self, why: &str) -> Self {
-        self.failed = Some(why.to_owned());
+    pub fn failed(mut self, kind: FailKind, why: &str) -> Self {
+        self.failed = Some((kind, why.to_owned()));
         self.state = State::Failed;
+        self
+    }
+    /// Planned, and never begun.
+    pub fn not_run(mut self, why: NotRun) -> Self {
+        self.not_run = Some(why);
+        self.state = State::NotRun;
         self
     }
     /// Operations of 20 intervals for a rate; latency as a depth of 4 would see it.
@@ -276,7 +284,8 @@ impl Step {
             read: &self.read,
             write: &self.write,
             cpu: self.cpu,
-            failed: self.failed.as_deref(),
+            failed: self.failed.as_ref().map(|(kind, why)| (*kind, why.as_str())),
+            not_run: self.not_run,
             notes: &self.notes,
             intervals: self.intervals.iter().collect(),
             samples: self.samples.iter().collect(),

@@ -3,6 +3,7 @@
 
 use super::Entry;
 use super::page::Page;
+use crate::view::measured;
 use crate::words;
 use basics::units::significant;
 use basics::{Interval, Latencies, Nanos, Side};
@@ -55,8 +56,6 @@ fn step(record: &Record, step: &StepRecord, summary: &StepSummary, page: &Page, 
         label.push_str(", partial");
     }
     let series = joined(record.intervals.iter().filter(|(of, _)| *of == step.index).map(|(_, interval)| interval));
-    let samples: Vec<&Sample> =
-        record.samples.iter().filter(|(of, _)| *of == step.index).map(|(_, sample)| sample).collect();
     json!({
         "index": step.index,
         "name": step.name,
@@ -73,7 +72,7 @@ fn step(record: &Record, step: &StepRecord, summary: &StepSummary, page: &Page, 
         "read": side(&step.read, summary.read.as_ref()),
         "write": side(&step.write, summary.write.as_ref()),
         "series": series,
-        "machine": machine(&samples),
+        "machine": machine(&measured(record, step), step.measured_from.unwrap_or_default()),
     })
 }
 
@@ -167,8 +166,8 @@ fn short(value: f64) -> Value {
     json!((value * scale).round() / scale)
 }
 
-/// Temperature as it stood; CPU and iowait as shares of the time between two samples.
-fn machine(samples: &[&Sample]) -> Value {
+/// On the intervals' clock, which began at `from` of the samples': temperature as it stood; CPU and iowait as shares of the time between two samples.
+fn machine(samples: &[&Sample], from: Nanos) -> Value {
     let each = samples.len().div_ceil(POINTS).max(1);
     let kept: Vec<&&Sample> = samples.iter().step_by(each).collect();
     let mut columns: [Vec<Value>; 6] = Default::default();
@@ -176,7 +175,7 @@ fn machine(samples: &[&Sample]) -> Value {
         let before = i.checked_sub(1).and_then(|i| kept.get(i));
         let shares = before.and_then(|before| cpu_shares(before, sample));
         let faults = before.and_then(|before| rate(before, sample, "pgmajfault"));
-        columns[0].push(short(sample.at.secs()));
+        columns[0].push(short((sample.at - from).secs()));
         columns[1].push(sample.temperature_c.map_or(Value::Null, short));
         columns[2].push(shares.map_or(Value::Null, |(busy, _)| short(busy)));
         columns[3].push(shares.map_or(Value::Null, |(_, iowait)| short(iowait)));

@@ -265,7 +265,9 @@ fn alarms(records: &[&Record]) -> Vec<String> {
             State::Done => {}
             State::Running => out
                 .push(format!("Run {id} was still running when this was written; it shows the steps that had ended.")),
-            State::Interrupted => out.push(format!("Run {id} was interrupted; it shows what was measured until then.")),
+            State::Interrupted | State::NotRun(_) => {
+                out.push(format!("Run {id} was interrupted; it shows what was measured until then."))
+            }
             State::Failed(why) => out.push(format!("Run {id} failed: {why}")),
         }
         match &record.run.origin {
@@ -639,8 +641,8 @@ fn step_text(step: &StepRecord, summary: &StepSummary) -> StepText {
         cpu: summary.cpu_us_per_op.map(|(user, system)| format!("{} + {}", significant(user), significant(system))),
         notes: words::notes(step, summary),
         failed: match &step.state {
-            State::Failed(why) => Some(why.clone()),
-            State::Running | State::Done | State::Interrupted => None,
+            State::Failed(failure) => Some(failure.why.clone()),
+            State::Running | State::Done | State::Interrupted | State::NotRun(_) => None,
         },
     }
 }

@@ -57,7 +57,7 @@ fn head(record: &Record, style: &Style) -> String {
     let ending = match &run.state {
         State::Done => return out,
         State::Running => "still running; these are the steps that ended".to_owned(),
-        State::Interrupted => "interrupted; these are the steps that ended before".to_owned(),
+        State::Interrupted | State::NotRun(_) => "interrupted; these are the steps that ended before".to_owned(),
         State::Failed(why) => format!("failed: {why}"),
     };
     out.push_str(&style.paragraph("", &ending, Tone::Bad));

@@ -67,6 +67,7 @@ fn step(step: &StepRecord, summary: &StepSummary, style: &Style) -> String {
     let mut ended = match &step.state {
         State::Failed(_) => "failed".to_owned(),
         State::Running => "running".to_owned(),
+        State::NotRun(_) => "not run".to_owned(),
         State::Done | State::Interrupted => format!("{}, ended by {}", step.elapsed, step.ended_by),
     };
     if words::partial(step) {
@@ -82,7 +83,10 @@ fn step(step: &StepRecord, summary: &StepSummary, style: &Style) -> String {
         out.push_str(&style.paragraph("   ", &engine_words(engine), Tone::Faint));
     }
     if let State::Failed(why) = &step.state {
-        out.push_str(&style.paragraph("   failed: ", why, Tone::Bad));
+        out.push_str(&style.paragraph("   failed: ", &why.to_string(), Tone::Bad));
+    }
+    if let State::NotRun(why) = &step.state {
+        out.push_str(&style.paragraph("   not run: ", &why.to_string(), Tone::Faint));
     }
     if summary.read.is_some() || summary.write.is_some() {
         out.push_str(&figures(summary, style));

@@ -28,7 +28,7 @@ pub fn runs(heads: &[RunHead], style: &Style) -> String {
         let state = match &head.state {
             State::Done => (words::state(&head.state).to_owned(), Tone::Plain),
             State::Running => (words::state(&head.state).to_owned(), Tone::Good),
-            State::Interrupted => (words::state(&head.state).to_owned(), Tone::Fair),
+            State::Interrupted | State::NotRun(_) => (words::state(&head.state).to_owned(), Tone::Fair),
             State::Failed(_) => (words::state(&head.state).to_owned(), Tone::Bad),
         };
         grid.row(vec![

@@ -105,7 +105,7 @@ fn a_broken_run_says_why() {
 fn runs_are_listed() {
     let head = RunHead {
         id: "7c1e04aa".into(),
-        state: State::Failed("no room".into()),
+        state: State::Failed(record::Failure { kind: basics::FailKind::NoRoom, why: "no room".into() }),
         origin: Origin::Simulated("optane-pi5".into()),
         method: "check".into(),
         target: "/mnt".into(),
@@ -174,4 +174,14 @@ fn a_comparison_carries_verdicts() {
     assert!(figures.iter().all(|figure| figure["ratio"] == 1.0), "a run is what it is");
     assert!(figures.iter().any(|figure| figure["verdict"] == "same"));
     assert!(figures.iter().all(|figure| figure["verdict"] != "better" && figure["verdict"] != "worse"));
+}
+
+#[test]
+fn what_came_before_the_measurement_is_not_judged() {
+    let mut record = support::check_record().clone();
+    let all = report::view(&record).steps[0].samples.len();
+    let from = report::view(&record).steps[0].samples[2].at;
+    record.steps[0].measured_from = Some(from);
+    let view = report::view(&record);
+    assert_eq!((view.steps[0].samples.len(), view.steps[0].samples[0].at), (all - 2, from));
 }

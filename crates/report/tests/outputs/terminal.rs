@@ -92,9 +92,11 @@ fn the_list_of_runs() {
         ended: seconds.map(|s| support::STARTED + Nanos::from_millis(s * 1000)),
         steps: 31,
     };
+    let why = "the disk is full: no space left on /mnt/ssd".to_owned();
+    let full = record::Failure { kind: basics::FailKind::NoRoom, why };
     let heads = [
         head("7c1e04aa", State::Done, Some(58)),
-        head("a90b33c2", State::Failed("the disk is full: no space left on /mnt/ssd".into()), Some(4)),
+        head("a90b33c2", State::Failed(full), Some(4)),
         head("00ff13e7", State::Running, None),
         head("3b80c1d0", State::Interrupted, Some(4000)),
     ];

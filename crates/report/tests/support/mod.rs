@@ -7,7 +7,7 @@ use basics::plan::{LeftOut, Plan};
 use basics::{Bytes, EngineUse, Interval, Job, Known, Latencies, Nanos, Side, Why};
 use machine::{BlockFacts, Ceiling, Cpu, Hop, Machine, Mount, SwapArea, Tier, TierKind, Warning};
 use observe::{Cost, Sample};
-use record::{Origin, Record, Run, State, StepRecord};
+use record::{Failure, Origin, Record, Run, State, StepRecord};
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 use study::{CheckStudy, Finding, Fitness, LatencySummary, Likeness, SideSummary, TierFigures, TierStudy};
@@ -298,7 +298,10 @@ fn lay(index: u32, piece: &Piece, at: f64) -> Laid {
         state: State::Done,
         engine: Some(engine),
         ended_by: "time".into(),
+        region: Some(Bytes(1 << 30)),
+        filled: None,
         started: STARTED + Nanos::from_secs(at),
+        measured_from: Some(Nanos(0)),
         elapsed: Nanos::from_secs(piece.seconds),
         read,
         write,
@@ -519,7 +522,10 @@ pub fn interrupted_record() -> Record {
     record.run.state = State::Interrupted;
     record.run.ended = Some(STARTED + Nanos::from_millis(31_000));
     let last = record.steps.last_mut().unwrap();
-    last.state = State::Failed("reading /mnt/optane at 4.00 MiB: Input/output error (5)".into());
+    last.state = State::Failed(Failure {
+        kind: basics::FailKind::Io,
+        why: "reading /mnt/optane at 4.00 MiB: Input/output error (5)".into(),
+    });
     last.ended_by = "an error".into();
     last.notes = vec!["The device vanished while it was measured; what came before it is kept.".into()];
     record.run.notes = vec!["Without root no raw device was read.".into()];

@@ -5,7 +5,7 @@ use super::{Draft, Jointly, Scene, finding, list};
 pub(super) fn find(scene: &Scene<'_, '_>) -> Vec<Draft> {
     let mut out: Vec<Draft> = Vec::new();
     for step in &scene.run.steps {
-        let Some(why) = step.failed else { continue };
+        let Some((_, why)) = step.failed else { continue };
         let why = why.trim_end_matches('.');
         let tier = step.tier.unwrap_or(step.target);
         let text = format!("{} was not measured on {tier}: {why}.", step.name);
@@ -26,10 +26,11 @@ fn together(steps: &[(String, String)]) -> String {
 mod tests {
     use crate::findings::tests::found;
     use crate::testing::{Run, Step};
+    use basics::FailKind;
 
     #[test]
     fn failures_are_said_once_with_their_reasons() {
-        let step = |tier: &str, why: &str| Step::swap_sim(tier).failed(why);
+        let step = |tier: &str, why: &str| Step::swap_sim(tier).failed(FailKind::Io, why);
         let one = Run::default().steps([step("sda", "write at 4 MiB: Input/output error.")]);
         assert_eq!(
             found(&one, "step-failed")[0].text,
