@@ -41,7 +41,8 @@
   const config = { responsive: true, displaylogo: false, displayModeBar: "hover", scrollZoom: false,
     modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"], toImageButtonOptions: { format: "svg" } };
   const drawn = [];
-  const show = (id, traces, look) => Plotly.react(id, traces, look, config);
+  // As wide as its place is now: left to itself a drawing keeps the width that it had first.
+  const show = (id, traces, look) => Plotly.react(id, traces, { ...look, width: $(id).clientWidth, height: $(id).clientHeight }, config);
   const redraw = () => drawn.forEach((draw) => draw());
 
   // ---- words ------------------------------------------------------------------------------------------------------
@@ -129,6 +130,9 @@
 
   // ---- the ladder -------------------------------------------------------------------------------------------------
 
+  const PLACES = [["left", 10, 0], ["right", -10, 0], ["center", 0, -16], ["center", 0, 16], ["left", 8, -13], ["left", 8, 13], ["right", -8, -13], ["right", -8, 13],
+    ["center", 0, -28], ["center", 0, 28], ["left", 8, -26], ["left", 8, 26], ["right", -8, -26], ["right", -8, 26]];
+  const shorter = (name, most) => (name.length > most ? `${name.slice(0, most - 1).trimEnd()}…` : name);
   // Puts names beside marks, the measured ones first, where they cover neither a mark nor another name. A faint name that
   // finds no place is left to the pointer; a measured one is always written.
   function place(points, box, ranges) {
@@ -143,8 +147,9 @@
     const out = [];
     points.forEach((point, i) => {
       const size = point.faint ? 11.5 : 13.5;
-      const long = point.label.length * size * (point.faint ? 0.54 : 0.62);
       const { x, y } = marks[i];
+      let label = point.label;
+      let long;
       const rect = ([anchor, dx, dy]) => {
         const left = anchor === "left" ? x + dx : anchor === "right" ? x + dx - long : x - long / 2;
         return { left, right: left + long, top: y + dy - size * 0.62, bottom: y + dy + size * 0.62 };
@@ -152,21 +157,25 @@
       const inside = (r) => r.left > 0 && r.right < width && r.top > 0 && r.bottom < height;
       const free = (r, faintToo) => !names.some((other) => hits(r, other))
         && !marks.some((mark, j) => j !== i && (faintToo || !points[j].faint) && hits(r, around(mark)));
-      const places = [["left", 10, 0], ["right", -10, 0], ["center", 0, -16], ["center", 0, 16], ["left", 8, -13], ["left", 8, 13], ["right", -8, -13], ["right", -8, 13]]
-        .filter((p) => inside(rect(p)));
-      const spot = places.find((p) => free(rect(p), true))
-        ?? (point.faint ? null : places.find((p) => free(rect(p), false)) ?? places[0] ?? ["right", -10, 0]);
+      // Where a device's whole name finds no place, as on a telephone, its first words may.
+      let places;
+      let spot;
+      for (const most of point.faint ? [34, 18, 12, 8] : [Infinity]) {
+        label = shorter(point.label, most);
+        long = label.length * size * (point.faint ? 0.54 : 0.62);
+        places = PLACES.filter((p) => inside(rect(p)));
+        spot = places.find((p) => free(rect(p), true));
+        if (spot) break;
+      }
+      if (!spot && !point.faint) spot = places.find((p) => free(rect(p), false)) ?? places[0] ?? ["right", -10, 0];
       if (!spot) return;
       names.push(rect(spot));
-      out.push({ x: Math.log10(point.x), y: Math.log10(point.y), text: point.faint ? plain(point.label) : `<b>${plain(point.label)}</b>`, showarrow: false,
+      out.push({ x: Math.log10(point.x), y: Math.log10(point.y), text: point.faint ? plain(label) : `<b>${plain(point.label)}</b>`, showarrow: false,
         xanchor: spot[0], xshift: spot[1], yshift: -spot[2], font: { size, color: point.faint ? css("--soft") : point.color } });
     });
     return out;
   }
-  const brief = (name) => {
-    const short = name.replace(/ \(.*?\)/g, "");
-    return short.length > 34 ? `${short.slice(0, 33).trimEnd()}…` : short;
-  };
+  const brief = (name) => shorter(name.replace(/ \(.*?\)/g, ""), 34);
   function ladder() {
     if (!$("chart-ladder")) return;
     const key = state.ladder.by;
@@ -501,14 +510,18 @@
   }
   redraw();
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+  // The charts' own width, not the window's: a telephone keeps its window as wide as what lies in it.
   let waiting;
-  let wide = window.innerWidth;
-  window.addEventListener("resize", () => {
-    if (window.innerWidth === wide) return;
-    wide = window.innerWidth;
+  const room = document.querySelector("main");
+  let wide = room.clientWidth;
+  const resized = () => {
+    if (room.clientWidth === wide) return;
+    wide = room.clientWidth;
     clearTimeout(waiting);
     waiting = setTimeout(redraw, 150);
-  });
+  };
+  window.addEventListener("resize", resized);
+  new ResizeObserver(resized).observe(room);
   const print = (paper) => { document.documentElement.classList.toggle("paper", paper); redraw(); };
   window.addEventListener("beforeprint", () => print(true));
   window.addEventListener("afterprint", () => print(false));

@@ -105,6 +105,27 @@ fn a_browser_draws_every_chart_without_an_error() {
     // Intended time and service time.
     assert_eq!(chart(&seen.dom, "chart-percentiles").matches("class=\"trace scatter").count(), 2);
 
+    // A telephone that is turned: what was drawn at 700 px is drawn anew for 400, and nothing holds the page wider.
+    let turned = folder.join("turned.html");
+    let turn = "<body style='margin:0'><iframe src='inside.html' style='border:0;width:700px;height:900px'></iframe>\
+                <script>const frame = document.querySelector('iframe');\
+                frame.onload = () => setTimeout(() => { frame.style.width = '400px'; }, 300);</script>";
+    let inside = folder.join("inside.html");
+    let tell = "<script>setInterval(() => { const widest = Math.max(...[...document.querySelectorAll('.main-svg')]\
+                .map((svg) => svg.getBoundingClientRect().right));\
+                console.log(`${innerWidth} px, drawn to ${Math.round(widest)}, page ${document.documentElement.scrollWidth}`); }, 500);\
+                </script></body>";
+    std::fs::write(&inside, format!("{before}{tell}")).unwrap();
+    std::fs::write(&turned, turn).unwrap();
+    let seen = open(&program, &turned, 1, (900, 1000), None);
+    let last = seen.console.last().cloned().unwrap_or_default();
+    let number = |after: &str| -> u32 {
+        let digits = last.split_once(after).unwrap_or_else(|| panic!("{after} is not in {:?}", seen.console)).1;
+        digits.chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap()
+    };
+    assert!(last.contains("400 px"), "{:?}", seen.console);
+    assert!(number("drawn to ") <= 400 && number("page ") <= 400, "{:?}", seen.console);
+
     // A window is never narrower than some 500 px, a frame is as narrow as it is told.
     let narrow = folder.join("narrow.html");
     let frame = "<body style='margin:0'><iframe src='check.html' style='border:0;width:360px;height:9800px'></iframe>";
