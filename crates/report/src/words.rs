@@ -240,3 +240,30 @@ pub fn file_name(record: &Record) -> String {
     let method: String = run.plan.method.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
     format!("{day}-{method}-{}.html", run.id)
 }
+
+/// The name of a report of several runs, in which each is named: a report of its own, not that of the first.
+pub fn file_name_of(records: &[&Record]) -> String {
+    let Some((first, others)) = records.split_first() else { return "report.html".to_owned() };
+    let name = file_name(first);
+    let mut others: Vec<&str> = others.iter().map(|record| record.run.id.as_str()).collect();
+    // A name may have 255 bytes; the days of the many are in the report itself.
+    let more = others.len().saturating_sub(MOST_NAMED);
+    others.truncate(MOST_NAMED);
+    let mut name = name.trim_end_matches(".html").to_owned();
+    for id in others {
+        name.push_str("-with-");
+        name.push_str(id);
+    }
+    if more > 0 {
+        name.push_str(&format!("-and-{more}-more"));
+    }
+    name + ".html"
+}
+
+/// Runs beside the first that stand in a report's name.
+const MOST_NAMED: usize = 6;
+
+/// A tier's name, with its run's where runs stand side by side.
+pub fn of_run(tier: &str, run: &str, several: bool) -> String {
+    if several { format!("{tier} ({run})") } else { tier.to_owned() }
+}

@@ -14,8 +14,9 @@ Examples:
   tiermark runs; tiermark show last   what was measured
   tiermark compare 7c1e 91ab          did it help?
 
-Exit status: 0 done, 1 done and something failed or a requirement was not met, 2 bad usage, 3 refused for
-safety, 4 something needed is missing, 130 interrupted (everything undone, the partial record kept).";
+Exit status: 0 done, 1 done and something failed or a requirement was not met, 2 bad usage,
+3 refused for safety, 4 something needed is missing, 130 interrupted (everything undone, the partial record
+kept).";
 
 /// Measure, explain and compare the storage and memory tiers of this machine.
 ///
@@ -79,7 +80,7 @@ pub enum Verb {
         /// Runs.
         #[arg(required = true)]
         runs: Vec<String>,
-        /// Where to; default: the reports folder beside the database.
+        /// Where to; default: the reports folder beside the database. `-` is standard output.
         #[arg(long, short, value_name = "FILE")]
         out: Option<PathBuf>,
     },

@@ -45,7 +45,7 @@ pub fn data(entries: &[Entry<'_>], page: &Page) -> Value {
         "ladder": page.ladder,
         "published": published(),
         "raw": raw,
-        "file": entries.first().map_or_else(String::new, |entry| crate::file_name(entry.record)),
+        "file": crate::file_name_of(&entries.iter().map(|entry| entry.record).collect::<Vec<_>>()),
     })
 }
 

@@ -24,11 +24,13 @@ pub struct Page {
     when: String,
     /// What went wrong with a run, each a sentence.
     alarms: Vec<String>,
-    overview: Option<Overview>,
+    /// One for each run of `check`.
+    overviews: Vec<Overview>,
     pub ladder: Vec<Rung>,
     pipes: Vec<Pipe>,
     findings: Vec<FindingText>,
-    good_for: Option<Matrix>,
+    /// One for each run of `check` that can be judged.
+    good_for: Vec<Matrix>,
     runs: Vec<RunText>,
     /// False: nothing was measured, so there is nothing to draw.
     pub has_charts: bool,
@@ -38,6 +40,8 @@ pub struct Page {
 
 #[derive(Serialize)]
 struct Overview {
+    /// Which run and what it found, where the page is of several.
+    heading: Option<String>,
     page: String,
     swap: String,
     rows: Vec<OverviewRow>,
@@ -78,6 +82,8 @@ pub struct Rung {
 
 #[derive(Serialize)]
 struct FindingText {
+    /// The run in words, where the page is of several.
+    of_run: Option<String>,
     tier: Option<String>,
     color: Option<usize>,
     text: String,
@@ -99,6 +105,8 @@ struct Evidence {
 
 #[derive(Serialize)]
 struct Matrix {
+    /// Which run, where the page is of several.
+    heading: Option<String>,
     purposes: Vec<String>,
     rows: Vec<MatrixRow>,
 }
@@ -188,11 +196,11 @@ pub fn page(entries: &[Entry<'_>]) -> Page {
         machine: String::new(),
         when: String::new(),
         alarms: alarms(&records),
-        overview: None,
+        overviews: Vec::new(),
         ladder: Vec::new(),
         pipes: Vec::new(),
         findings: Vec::new(),
-        good_for: None,
+        good_for: Vec::new(),
         runs: Vec::new(),
         has_charts: records.iter().any(|record| record.steps.iter().any(measured)),
         colors: Vec::new(),
@@ -204,16 +212,21 @@ pub fn page(entries: &[Entry<'_>]) -> Page {
     for entry in entries {
         let record = entry.record;
         let color_of = |tier: &str| color(&colors, &record.run.id, tier);
+        // Two runs may have tiers of the same name.
+        let of_run = (entries.len() > 1).then(|| format!("Run {}", record.run.id));
+        let label = |tier: &str| words::of_run(tier, &record.run.id, entries.len() > 1);
         page.runs.push(run_text(entry));
-        page.pipes.extend(pipes(entry, &color_of));
+        page.pipes.extend(pipes(entry, &color_of, &label));
         let Some(study) = &entry.study else { continue };
-        page.ladder.extend(study.tiers.iter().filter_map(|tier| rung(tier, color_of(&tier.name))));
-        page.findings
-            .extend(study.each_finding().into_iter().map(|finding| finding_text(finding, &record.run.id, &color_of)));
-        if page.overview.is_none() {
-            page.overview = Some(overview(record, study, &color_of));
-            page.good_for = matrix(study, &color_of);
-        }
+        page.ladder.extend(study.tiers.iter().filter_map(|tier| rung(tier, label(&tier.name), color_of(&tier.name))));
+        let text = |finding| FindingText { of_run: of_run.clone(), ..finding_text(finding, &record.run.id, &color_of) };
+        page.findings.extend(study.each_finding().into_iter().map(text));
+        let heading = of_run.as_ref().map(|run| match study.headline.as_str() {
+            "" => format!("{run}, {}", words::machine(&record.run.machine)),
+            headline => format!("{run}: {headline}"),
+        });
+        page.overviews.push(Overview { heading, ..overview(record, study, &color_of) });
+        page.good_for.extend(matrix(study, &color_of).map(|matrix| Matrix { heading: of_run, ..matrix }));
     }
     page.colors = colors;
     page
@@ -372,25 +385,24 @@ fn overview(record: &Record, study: &CheckStudy, color_of: &dyn Fn(&str) -> usiz
             }
         })
         .collect();
-    Overview { page: words::block_of(record, "page-read-qd1"), swap: words::block_of(record, "swap-sim"), rows }
+    Overview {
+        heading: None,
+        page: words::block_of(record, "page-read-qd1"),
+        swap: words::block_of(record, "swap-sim"),
+        rows,
+    }
 }
 
-fn rung(tier: &TierStudy, color: usize) -> Option<Rung> {
+fn rung(tier: &TierStudy, name: String, color: usize) -> Option<Rung> {
     let figures = &tier.figures;
     // A cache line from RAM is the only latency that RAM has here: nothing lies between it and a page.
     let load = figures.load_ns.get().map(|ns| ns / 1e3);
     let page = figures.page_read_qd1.get().and_then(|page| page.mean.get()).map(|mean| mean.us());
     let swap = figures.swap_sim_read.get().and_then(|side| side.lat.mean.get()).map(|mean| mean.us());
-    Some(Rung {
-        name: tier.name.clone(),
-        color,
-        mbps: *figures.seq_read_mbps.get()?,
-        page_us: page.or(load),
-        swap_us: swap.or(load),
-    })
+    Some(Rung { name, color, mbps: *figures.seq_read_mbps.get()?, page_us: page.or(load), swap_us: swap.or(load) })
 }
 
-fn pipes(entry: &Entry<'_>, color_of: &dyn Fn(&str) -> usize) -> Vec<Pipe> {
+fn pipes(entry: &Entry<'_>, color_of: &dyn Fn(&str) -> usize, label: &dyn Fn(&str) -> String) -> Vec<Pipe> {
     let (record, study) = (entry.record, entry.study.as_ref());
     let best = |name: &str| match study {
         Some(study) => {
@@ -415,7 +427,7 @@ fn pipes(entry: &Entry<'_>, color_of: &dyn Fn(&str) -> usize) -> Vec<Pipe> {
     tiers
         .into_iter()
         .filter(|tier| study.is_some() || best(&tier.name).is_some())
-        .filter_map(|tier| pipe::pipe(tier, best(&tier.name), color_of(&tier.name)))
+        .filter_map(|tier| pipe::pipe(tier, label(&tier.name), best(&tier.name), color_of(&tier.name)))
         .collect()
 }
 
@@ -426,6 +438,7 @@ fn finding_text(finding: &Finding, run: &str, color_of: &dyn Fn(&str) -> usize) 
     let mut evidence: Vec<Evidence> =
         finding.evidence.iter().map(|text| Evidence { step: step_of(text), text: text.clone() }).collect();
     FindingText {
+        of_run: None,
         color: finding.tier.as_deref().map(color_of),
         tier: finding.tier.clone(),
         text: finding.text.clone(),
@@ -468,7 +481,7 @@ fn matrix(study: &CheckStudy, color_of: &dyn Fn(&str) -> usize) -> Option<Matrix
                 .collect(),
         })
         .collect();
-    Some(Matrix { purposes: purposes.iter().map(|name| purpose(name)).collect(), rows })
+    Some(Matrix { heading: None, purposes: purposes.iter().map(|name| purpose(name)).collect(), rows })
 }
 
 fn run_text(entry: &Entry<'_>) -> RunText {

@@ -42,8 +42,8 @@ const HEIGHT: f64 = 64.0;
 /// Half of the length over which one width goes over into the next.
 const BEND: f64 = 9.0;
 
-/// The pipe of a tier whose best measured rate is `rate` (10^6 B/s); none when no hop has a ceiling.
-pub fn pipe(tier: &Tier, rate: Option<f64>, color: usize) -> Option<Pipe> {
+/// The pipe of a tier, under the name `label`, whose best measured rate is `rate` (10^6 B/s); none when no hop has a ceiling.
+pub fn pipe(tier: &Tier, label: String, rate: Option<f64>, color: usize) -> Option<Pipe> {
     let ceiling = tier.ceiling.get()?;
     let widest = tier.hops.iter().filter_map(width).fold(0.0, f64::max);
     if widest <= 0.0 {
@@ -59,8 +59,7 @@ pub fn pipe(tier: &Tier, rate: Option<f64>, color: usize) -> Option<Pipe> {
         None => format!("not measured, ceiling {of} MB/s"),
     };
     let alt = format!(
-        "From the CPU to {}: {}. {measured}.",
-        tier.name,
+        "From the CPU to {label}: {}. {measured}.",
         tier.hops
             .iter()
             .map(|hop| format!("{} {}", hop.name, words::bus_mathematics(hop, "→")))
@@ -69,7 +68,7 @@ pub fn pipe(tier: &Tier, rate: Option<f64>, color: usize) -> Option<Pipe> {
     );
     let fill = rate.map(|rate| HEIGHT * rate / widest);
     let svg = drawing(tier, &heights, fill, hops.iter().position(|hop| hop.narrowest));
-    Some(Pipe { tier: tier.name.clone(), color, svg, hops, measured, alt })
+    Some(Pipe { tier: label, color, svg, hops, measured, alt })
 }
 
 fn width(hop: &Hop) -> Option<f64> {

@@ -84,6 +84,22 @@ fn several_runs_stand_on_one_page() {
     assert!(page.contains("Run 7c1e04aa") && page.contains("Run a90b33c2"));
 }
 
+/// The second check had no headline and no table, and two rungs of the ladder bore the same name.
+#[test]
+fn each_of_two_checks_has_its_table_and_its_name() {
+    let first = support::check_record();
+    let mut second = first.clone();
+    "5d5d5d5d".clone_into(&mut second.run.id);
+    let page = own_part(&report(&[first, &second]));
+    assert_eq!(page.matches("class=\"figures\"").count(), 2);
+    assert_eq!(page.matches("class=\"matrix\"").count(), 2);
+    for words in ["<h2 class=\"of-run\">Run 5d5d5d5d: ", "RAM (7c1e04aa)", "RAM (5d5d5d5d)", "Run 5d5d5d5d:</span>"] {
+        assert!(page.contains(words), "{words}");
+    }
+    assert_eq!(report::file_name_of(&[first]), report::file_name(first));
+    assert_eq!(report::file_name_of(&[first, &second]), "2026-11-21-check-7c1e04aa-with-5d5d5d5d.html");
+}
+
 #[test]
 fn a_broken_run_says_so_at_the_top() {
     let page = own_part(&report(&[&support::interrupted_record()]));

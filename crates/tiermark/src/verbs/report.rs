@@ -14,9 +14,13 @@ pub fn report(context: &Context, runs: &[String], path: Option<&Path>) -> Result
     let store = context.open_for_reading()?;
     let records = runs.iter().map(|run| store.load(&store.find(run)?)).collect::<Result<Vec<_>, _>>()?;
     let records: Vec<_> = records.iter().collect();
-    let file = match (path, records.first()) {
-        (None, Some(first)) => Place::Default(context.report_path(&report::file_name(first))?),
-        (given, _) => Place::Given(given.unwrap_or(Path::new("report.html")).to_owned()),
+    let file = match path {
+        Some(path) if path == Path::new("-") => {
+            out::print_as_it_is(&report::html::report(&records))?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        Some(path) => Place::Given(path.to_owned()),
+        None => Place::Default(context.report_path(&report::file_name_of(&records))?),
     };
     file.write(&report::html::report(&records))?;
     out::print(&file.path().display().to_string())?;
