@@ -5,7 +5,7 @@ use crate::exit::Missing;
 use crate::out;
 use anyhow::Result;
 use change::Journal;
-use record::Store;
+use record::{RecordError, Store};
 use report::terminal::Style;
 use std::cell::Cell;
 use std::io::IsTerminal;
@@ -15,8 +15,8 @@ use std::sync::atomic::AtomicBool;
 
 /// Where things are and how to print them.
 pub struct Context {
-    /// The database.
-    pub db: PathBuf,
+    /// The database; none is known without a home and without `--db`.
+    db: Option<PathBuf>,
     /// It was named by the user.
     db_named: bool,
     /// JSON instead of text.
@@ -43,11 +43,9 @@ const WIDEST: usize = 100;
 
 impl Context {
     /// From the command line and the environment.
-    pub fn new(cli: &Cli) -> Result<Self> {
-        let db = match &cli.db {
-            Some(path) => path.clone(),
-            None => record::default_path()?,
-        };
+    pub fn new(cli: &Cli) -> Self {
+        // Who needs it is told that it is missing; many verbs store nothing.
+        let db = cli.db.clone().or_else(|| record::default_path().ok());
         let terminal = std::io::stdout().is_terminal();
         let color = terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         let columns =
@@ -58,14 +56,19 @@ impl Context {
         };
         let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
         let command = words.join(" ");
-        Ok(Context {
+        Context {
             db,
             db_named: cli.db.is_some(),
             json: cli.json,
             style: Style { width, color, zone: jiff::tz::TimeZone::system(), ..Style::default() },
             command,
             recovered: Cell::new(false),
-        })
+        }
+    }
+
+    /// The database.
+    fn db(&self) -> Result<&Path> {
+        Ok(self.db.as_deref().ok_or(RecordError::NoHome)?)
     }
 
     /// Undoes what earlier runs left behind, then opens the store.
@@ -78,7 +81,7 @@ impl Context {
         if !self.recovered.replace(true) {
             self.recover_journal(&journal, tell)?;
         }
-        let mut store = Store::open(&self.db)?;
+        let mut store = Store::open(self.db()?)?;
         for run in store.recover()? {
             out::say(&format!("run {run} of an earlier process was interrupted; what it had measured is kept"));
         }
@@ -87,14 +90,13 @@ impl Context {
 
     /// Opens the store for verbs that only look; recovery is done where it can be. A database that was named must exist.
     pub fn open_for_reading(&self) -> Result<Store> {
-        if self.db_named && !self.db.exists() {
-            return Err(
-                Missing(format!("there is no database {}; --db names one that exists", self.db.display())).into()
-            );
+        let db = self.db()?;
+        if self.db_named && !db.exists() {
+            return Err(Missing(format!("there is no database {}; --db names one that exists", db.display())).into());
         }
         match self.open_telling(Tell::Done) {
             Ok((store, _)) => Ok(store),
-            Err(_) if self.db.exists() => Ok(Store::open_for_reading(&self.db)?),
+            Err(_) if db.exists() => Ok(Store::open_for_reading(db)?),
             Err(error) => Err(error),
         }
     }
@@ -102,7 +104,7 @@ impl Context {
     /// For verbs that need no store: cleans up after dead runs if there is anything to clean.
     pub fn tidy(&self) {
         let known = self.journal_folder().is_ok_and(|folder| folder.exists());
-        if (known || self.db.exists())
+        if (known || self.db.as_deref().is_some_and(Path::exists))
             && let Err(error) = self.open_telling(Tell::Done)
         {
             out::say(&format!("{error:#}"));
@@ -120,14 +122,17 @@ impl Context {
     /// what a killed one left; only without a home does it lie beside the named one.
     fn journal_folder(&self) -> Result<PathBuf> {
         let default = record::default_path().ok();
-        let beside = default.as_deref().unwrap_or(&self.db);
+        let beside = match &default {
+            Some(default) => default,
+            None => self.db()?,
+        };
         let folder = beside.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         Ok(folder.join("journal"))
     }
 
     /// Where a report of this name goes by default.
     pub fn report_path(&self, name: &str) -> Result<PathBuf> {
-        let folder = self.db.parent().unwrap_or(Path::new(".")).join("reports");
+        let folder = self.db()?.parent().unwrap_or(Path::new(".")).join("reports");
         std::fs::create_dir_all(&folder)
             .map_err(|error| Missing(format!("{} cannot be made: {error}; give --out FILE", folder.display())))?;
         Ok(folder.join(name))

@@ -23,7 +23,7 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
     if let Verb::Completions { shell } = &cli.verb {
         return manuals::completions(*shell);
     }
-    let context = Context::new(&cli)?;
+    let context = Context::new(&cli);
     // The other verbs open the store, which does the same.
     let opens_no_store = match &cli.verb {
         Verb::Tiers(_) | Verb::Methods { .. } | Verb::Profiles { .. } | Verb::Man { .. } => true,
