@@ -51,10 +51,7 @@ impl Runner<'_> {
     /// # Errors
     /// When it may not or cannot start, or when the record cannot be kept. What fails on the way is in [`Finished`].
     pub fn run(&mut self, plan: Plan, machine: Machine, command: &str) -> Result<Finished, RunError> {
-        for step in &plan.steps {
-            step.job.check().map_err(engine::EngineError::from)?;
-        }
-        let allowed = ready::allowed(&plan)?;
+        let allowed = checked(&plan)?;
         let origin = origin(&plan);
         let mut notes = Vec::new();
         let harness = if origin == Origin::Measured {
@@ -195,6 +192,21 @@ fn origin(plan: &Plan) -> Origin {
         _ => None,
     });
     profiles.next().map_or(Origin::Measured, Origin::Simulated)
+}
+
+/// Whether a plan may begin: its jobs make sense and nothing of value would be written. [`Runner::run`] asks the same.
+///
+/// # Errors
+/// [`Kind::Usage`] for a job that makes no sense, [`Kind::Refused`] for what must not be written.
+pub fn may_begin(plan: &Plan) -> Result<(), RunError> {
+    checked(plan).map(drop)
+}
+
+fn checked(plan: &Plan) -> Result<ready::Allowed, RunError> {
+    for step in &plan.steps {
+        step.job.check().map_err(engine::EngineError::from)?;
+    }
+    ready::allowed(plan)
 }
 
 /// Unix time.

@@ -50,6 +50,10 @@ fn a_mounted_device_is_refused() {
     let mount = disk.mount(&disk.device, "");
     let sentence = refused(&home, &disk, &disk.device);
     assert!(sentence.contains(disk.name()) && sentence.contains("mounted"), "{sentence}");
+    let mut words = job(&WRITE, &disk.device);
+    words.extend(["--destroy", disk.name(), "--dry-run"].map(str::to_owned));
+    let planned = home.run(&words).code(3);
+    assert_eq!((planned.sentence(), planned.out.as_str()), (sentence.as_str(), ""), "a plan is refused as its run is");
     drop(mount);
     written(&home, &disk, &disk.device);
 }

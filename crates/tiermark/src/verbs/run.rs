@@ -20,6 +20,8 @@ pub fn run(context: &Context, args: &RunArgs) -> Result<ExitCode> {
     let request = Request { site: &site, settings: &settings, as_published: args.as_published, machine: &machine };
     let plan = method.plan(&request)?;
     if args.dry_run {
+        // What the run would be refused, its plan is refused too.
+        runner::may_begin(&plan)?;
         let document = serde_json::json!({ "schema": "tiermark.plan/1", "hash": plan.hash(), "plan": plan });
         out::print_json(&document)?;
         return Ok(ExitCode::SUCCESS);
