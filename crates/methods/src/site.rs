@@ -62,6 +62,10 @@ impl Site {
     /// # Errors
     /// When nothing of that name exists, or it is of no use.
     pub fn named(text: &str, destroy: Option<&str>, machine: &Machine, root: &Root) -> Result<Self, MethodError> {
+        if text.is_empty() {
+            let why = "is no target; name a directory, a file, a block device, a tier, memory or null".to_owned();
+            return Err(MethodError::Unusable { path: "\"\"".into(), why });
+        }
         let bare = |at| Site { tier: None, at, room: Known::default(), compresses: false };
         if matches!(text, "memory" | "ram" | "RAM") {
             return Ok(Site { tier: Some("RAM".to_owned()), ..bare(Where::Memory) });

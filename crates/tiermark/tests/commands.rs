@@ -143,6 +143,7 @@ fn a_target_that_is_not_there_is_missing() {
         home.run(&[verb, "0123"]).code(4).says(&["0123", "tiermark runs"]);
         home.run(&[verb, "x"]).code(2).says(&["\"x\""]);
     }
+    home.run(&["run", "job", "--on", ""]).code(4).says(&["is no target"]);
 }
 
 #[test]
@@ -339,6 +340,10 @@ fn without_a_home_the_way_out_is_named() {
     assert_eq!(output.status.code(), Some(4));
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(text.lines().count() == 1 && text.contains("HOME") && text.contains("--db"), "{text}");
+    for verb in ["tiers", "methods"] {
+        let output = home.command(&[verb]).env_remove("HOME").env_remove("XDG_DATA_HOME").output().unwrap();
+        assert!(output.status.success() && output.stderr.is_empty(), "{verb} stores nothing: {output:?}");
+    }
     let mut command = home.command(&["--db", "here.db", "run", "job", "--on", "null", "--set", "runtime=50ms"]);
     let output = command.env_remove("HOME").env_remove("XDG_DATA_HOME").output().unwrap();
     assert!(output.status.success() && home.path().join("here.db").exists(), "{output:?}");
@@ -366,7 +371,27 @@ fn a_file_that_is_no_export_is_not_imported() {
         fs::File::create(&damaged).unwrap().write_all(bytes).unwrap();
         home.run(&["import", damaged.to_str().unwrap()]).code(4).sentence();
     }
+    home.run(&["import", home.work().to_str().unwrap()]).code(4).says(&["work", "is a directory"]);
     assert_eq!(home.json(&["runs"])["runs"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_dash_is_standard_output_for_a_report_too() {
+    let home = home_with_a_run();
+    let told = home.run(&["report", "last", "--out", "-"]).code(0);
+    assert!(told.out.starts_with("<!doctype html>") && !home.path().join("-").exists());
+}
+
+/// A report of two runs took the place of the first one's own.
+#[test]
+fn a_report_of_two_runs_has_a_name_of_its_own() {
+    let home = home_with_a_run();
+    let first = home.run(&["report", "last"]).code(0).out;
+    let other = home.last().run.id;
+    home.run(&job(&["runtime=50ms"], "null")).code(0);
+    let both = home.run(&["report", &other, "last"]).code(0).out;
+    assert_ne!(first, both);
+    assert!(both.contains(&other) && both.contains(&home.last().run.id), "{both}");
 }
 
 /// A directory's name reached the terminal as it was and could have moved its cursor or set its title.

@@ -14,7 +14,11 @@ pub fn import(context: &Context, path: &Path) -> Result<ExitCode> {
     let id = if path == Path::new("-") {
         store.import(std::io::stdin().lock())?
     } else {
-        let file = File::open(path).map_err(|e| Missing(format!("{} cannot be read: {e}", path.display())))?;
+        let told = |error: std::io::Error| Missing(format!("{} cannot be read: {error}", path.display()));
+        let file = File::open(path).map_err(told)?;
+        if file.metadata().map_err(told)?.is_dir() {
+            return Err(Missing(format!("{} is a directory; give a file that `export` wrote", path.display())).into());
+        }
         store.import(file)?
     };
     if context.json {
