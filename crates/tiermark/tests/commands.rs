@@ -218,6 +218,7 @@ fn a_capture_is_a_machine_again_and_keeps_names_to_itself() {
     let file = home.work().join("here.tar");
     home.run(&["tiers", "--capture", file.to_str().unwrap()]).code(0);
     home.run(&["tiers", "--capture", file.to_str().unwrap()]).code(4).says(&["here.tar"]);
+    home.run(&["tiers", "--root", file.to_str().unwrap()]).code(4).says(&["here.tar", "tar -xf"]);
     let root = home.work().join("root");
     fs::create_dir(&root).unwrap();
     common::sh(&format!("tar -xf {} -C {}", file.display(), root.display()));

@@ -14,7 +14,12 @@ use std::process::ExitCode;
 pub fn tiers(context: &Context, args: &TiersArgs) -> Result<ExitCode> {
     let live = args.root == Path::new("/");
     if !live && !args.root.join("proc").is_dir() && !args.root.join("sys").is_dir() {
-        let message = format!("{} holds neither proc nor sys: it is no captured machine", args.root.display());
+        let name = args.root.display();
+        let message = if args.root.is_file() {
+            format!("{name} is a file; unpack what --capture wrote first: mkdir machine && tar -xf {name} -C machine")
+        } else {
+            format!("{name} holds neither proc nor sys: it is no captured machine")
+        };
         return Err(Missing(message).into());
     }
     let root = if live { Root::live() } else { Root::at(&args.root) };
