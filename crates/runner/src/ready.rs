@@ -231,6 +231,9 @@ fn fills(job: &Job) -> bool {
 
 fn failed(path: &Path, source: std::io::Error) -> RunError {
     let hint = match source.kind() {
+        std::io::ErrorKind::PermissionDenied if rustix::process::geteuid().is_root() => {
+            "; root may not either: the container, its device rules or the place itself forbid this"
+        }
         std::io::ErrorKind::PermissionDenied => "; try again as root, or give a directory that you may write",
         _ => "",
     };

@@ -223,6 +223,9 @@ fn not_a_device(path: &Path, what: &'static str) -> Refused {
 fn unavailable(path: &Path, source: io::Error) -> Refused {
     let hint = match source.kind() {
         io::ErrorKind::NotFound => "; look for the right name with `lsblk`",
+        io::ErrorKind::PermissionDenied if rustix::process::geteuid().is_root() => {
+            "; root may not either: the container, its device rules or the device itself forbid this"
+        }
         io::ErrorKind::PermissionDenied => "; try again as root",
         _ => "",
     };
