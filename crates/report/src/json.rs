@@ -384,17 +384,22 @@ fn fitness(fitness: &Fitness) -> Value {
 }
 
 /// `compare --json`: each later run against the first, figure by figure, with the verdict that the noise allows.
-pub fn compare(records: &[&Record]) -> Value {
+pub fn compare(groups: &[Vec<&Record>]) -> Value {
     let comparisons: Vec<Value> =
-        comparisons(records).map(|(after, comparison)| one_comparison(after, &comparison)).collect();
+        comparisons(groups).map(|(after, comparison)| one_comparison(after, &comparison)).collect();
     Object::default()
         .with("schema", "tiermark.compare/1")
-        .maybe("before", records.first().map(|record| record.run.id.as_str()))
+        .maybe("before", groups.first().map(|group| names(group)))
         .with("comparisons", comparisons)
         .build()
 }
 
-fn one_comparison(after: &Record, comparison: &Comparison) -> Value {
+/// The names of repeated runs, as they are typed.
+fn names(group: &[&Record]) -> String {
+    group.iter().map(|record| record.run.id.as_str()).collect::<Vec<_>>().join(",")
+}
+
+fn one_comparison(after: &[&Record], comparison: &Comparison) -> Value {
     let figures: Vec<Value> = comparison
         .figures
         .iter()
@@ -414,7 +419,7 @@ fn one_comparison(after: &Record, comparison: &Comparison) -> Value {
         })
         .collect();
     Object::default()
-        .with("after", after.run.id.as_str())
+        .with("after", names(after))
         .with("headline", comparison.headline.as_str())
         .with("figures", figures)
         .with("unmatched", comparison.unmatched.clone())

@@ -70,10 +70,13 @@ pub(crate) fn summaries(record: &Record) -> Vec<StepSummary> {
     view(record).steps.iter().map(study::summarise).collect()
 }
 
-/// Each later record held against the first.
-pub(crate) fn comparisons<'a>(records: &'a [&'a Record]) -> impl Iterator<Item = (&'a Record, Comparison)> + 'a {
-    let before: Vec<RunView<'a>> = records.first().map(|record| view(record)).into_iter().collect();
-    records.iter().skip(1).map(move |after| (*after, study::compare(&before, &[view(after)])))
+/// Each later group of repeated runs held against the first.
+pub(crate) fn comparisons<'a>(
+    groups: &'a [Vec<&'a Record>],
+) -> impl Iterator<Item = (&'a [&'a Record], Comparison)> + 'a {
+    let views = |group: &'a [&'a Record]| group.iter().map(|record| view(record)).collect::<Vec<RunView<'a>>>();
+    let before = groups.first().map(|group| views(group)).unwrap_or_default();
+    groups.iter().skip(1).map(move |after| (after.as_slice(), study::compare(&before, &views(after))))
 }
 
 /// The samples of a step without those from before its measurement: what they show is our own preparation and warm-up.

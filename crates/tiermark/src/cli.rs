@@ -71,7 +71,8 @@ pub enum Verb {
     },
     /// Hold two or more runs against each other: same, better or worse, as far as the noise allows to say.
     Compare {
-        /// Two runs or more; the first is what the others are held against.
+        /// Two runs or more; the first is what the others are held against. Three repeats or more on each side show
+        /// smaller differences: `compare 7c1e,80aa,8b1f 91ab,93d0,9f02`.
         #[arg(required = true, num_args = 2..)]
         runs: Vec<String>,
     },

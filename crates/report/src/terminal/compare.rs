@@ -8,21 +8,22 @@ use basics::units::significant;
 use record::Record;
 use study::{Comparison, Verdict};
 
-/// Each later run against the first: the headline, what is compared, figure by figure.
-pub fn compare(records: &[&Record], style: &Style) -> String {
-    let Some(before) = records.first() else { return String::new() };
+/// Each later run, or group of repeated runs, against the first: the headline, what is compared, figure by figure.
+pub fn compare(groups: &[Vec<&Record>], style: &Style) -> String {
+    let Some(before) = groups.first() else { return String::new() };
     let parts: Vec<String> =
-        comparisons(records).map(|(after, comparison)| one(before, after, &comparison, style)).collect();
+        comparisons(groups).map(|(after, comparison)| one(before, after, &comparison, style)).collect();
     if parts.is_empty() {
         return style.paragraph("", "There is only one run, and nothing to hold it against.", Tone::Plain);
     }
     parts.join("\n")
 }
 
-fn one(before: &Record, after: &Record, comparison: &Comparison, style: &Style) -> String {
+fn one(before: &[&Record], after: &[&Record], comparison: &Comparison, style: &Style) -> String {
     let mut out = style.paragraph("", &comparison.headline, Tone::Strong);
     out.push('\n');
-    for (lead, record) in [("  before  ", before), ("  after   ", after)] {
+    let before = before.iter().map(|record| ("  before  ", *record));
+    for (lead, record) in before.chain(after.iter().map(|record| ("  after   ", *record))) {
         let run = &record.run;
         let when = words::minute(run.started, &style.zone);
         let text = format!("{}  {when}  {} on {}", run.id, run.plan.method, run.target);

@@ -168,7 +168,7 @@ fn a_check_carries_figures_and_meaning() {
 #[test]
 fn a_comparison_carries_verdicts() {
     let record = support::check_record();
-    let document = json::compare(&[record, record]);
+    let document = json::compare(&[vec![record], vec![record]]);
     assert_eq!((&document["schema"], &document["before"]), (&"tiermark.compare/1".into(), &"7c1e04aa".into()));
     let figures = document["comparisons"][0]["figures"].as_array().unwrap();
     assert!(figures.iter().all(|figure| figure["ratio"] == 1.0), "a run is what it is");

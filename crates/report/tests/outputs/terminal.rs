@@ -114,11 +114,11 @@ fn two_runs_side_by_side() {
         run: record::Run { id: "a90b33c2".into(), ..support::sda_record(0.5).run },
         ..support::sda_record(0.5)
     };
-    let text = terminal::compare(&[&before, &after], &style(100));
+    let text = terminal::compare(&[vec![&before], vec![&after]], &style(100));
     fits(&text, 100);
     assert!(text.contains("worse") && text.contains("sda"), "{text}");
     insta::assert_snapshot!(text);
-    assert!(terminal::compare(&[&before], &style(100)).contains("only one run"));
+    assert!(terminal::compare(&[vec![&before]], &style(100)).contains("only one run"));
 }
 
 #[test]
