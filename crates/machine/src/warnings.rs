@@ -4,7 +4,7 @@
 use crate::hops::Port;
 use crate::model::{Hop, Machine, Tier, TierKind, Warning};
 use crate::root::Root;
-use basics::units::significant;
+use basics::units::{listed, significant};
 use basics::{Known, Why};
 use std::collections::BTreeMap;
 
@@ -23,15 +23,6 @@ pub(crate) fn add(root: &Root, machine: &mut Machine, ports: &BTreeMap<String, P
 
 fn warning(id: &str, text: String, evidence: String) -> Warning {
     Warning { id: id.to_owned(), text, evidence }
-}
-
-/// `a, b and c`.
-fn listed(names: &[&str]) -> String {
-    match names {
-        [] => String::new(),
-        [one] => (*one).to_owned(),
-        [front @ .., last] => format!("{} and {last}", front.join(", ")),
-    }
 }
 
 /// Disks behind one USB port have that port's rate between them.

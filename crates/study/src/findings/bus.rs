@@ -1,8 +1,9 @@
 //! Who sets the limit of a tier: the lowest hop on the way to it, or the device itself.
 
-use super::{Draft, Jointly, Scene, Subject, at, finding, list, mbps};
+use super::{Draft, Jointly, Scene, Subject, at, finding, mbps};
 use crate::figures::best_sequential;
 use crate::model::Finding;
+use basics::units::listed;
 use machine::Ceiling;
 
 /// From this share of the practical ceiling's lower end on, the hop and not the device sets the rate.
@@ -50,12 +51,12 @@ fn of(subject: &Subject<'_, '_>) -> Option<Draft> {
 
 fn buses(tiers: &[(String, String)]) -> String {
     let each: Vec<String> = tiers.iter().map(|(tier, share)| format!("{tier} ({share})")).collect();
-    format!("{} are held by their bus.", list(&each))
+    format!("{} are held by their bus.", listed(&each))
 }
 
 fn themselves(tiers: &[(String, String)]) -> String {
     let each: Vec<String> = tiers.iter().map(|(tier, share)| format!("{tier} ({share})")).collect();
-    format!("{} are limited by themselves, not by their bus.", list(&each))
+    format!("{} are limited by themselves, not by their bus.", listed(&each))
 }
 
 #[cfg(test)]

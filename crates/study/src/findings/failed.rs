@@ -1,6 +1,7 @@
 //! Steps that did not come to their end: what was to be measured, and why it was not.
 
-use super::{Draft, Jointly, Scene, finding, list};
+use super::{Draft, Jointly, Scene, finding};
+use basics::units::listed;
 
 pub(super) fn find(scene: &Scene<'_, '_>) -> Vec<Draft> {
     let mut out: Vec<Draft> = Vec::new();
@@ -19,7 +20,7 @@ pub(super) fn find(scene: &Scene<'_, '_>) -> Vec<Draft> {
 
 fn together(steps: &[(String, String)]) -> String {
     let each: Vec<String> = steps.iter().map(|(tier, what)| format!("{tier} {what}")).collect();
-    format!("Steps that were not measured: {}.", list(&each))
+    format!("Steps that were not measured: {}.", listed(&each))
 }
 
 #[cfg(test)]

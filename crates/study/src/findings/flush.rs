@@ -1,8 +1,9 @@
 //! What a write costs that must be durable, and whether anything reached the disk when it was said to be.
 
-use super::{Draft, Jointly, Scene, Subject, at, finding, list};
+use super::{Draft, Jointly, Scene, Subject, at, finding};
 use crate::figures::fsync_p99;
 use crate::layer::{disk_of, ends};
+use basics::units::listed;
 use basics::{Known, Nanos};
 use machine::{Tier, TierKind};
 
@@ -44,7 +45,7 @@ fn together(tiers: &[(String, String)]) -> String {
     let each: Vec<String> = tiers.iter().map(|(tier, cost)| format!("{cost} on {tier}")).collect();
     format!(
         "A write that must be durable costs {}: databases and Redis with `appendfsync always` wait for it.",
-        list(&each)
+        listed(&each)
     )
 }
 

@@ -1,8 +1,9 @@
 //! Throttling while a step ran: a throttled processor and an undervolted board measure themselves. What held before is
 //! the machine's own notice.
 
-use super::{Draft, Scene, at, finding, list};
+use super::{Draft, Scene, at, finding};
 use crate::model::StepView;
+use basics::units::listed;
 
 /// Bits of the Raspberry Pi firmware's word that hold at the moment (documentation of `vcgencmd get_throttled`).
 const NOW: [(u32, &str); 4] = [
@@ -57,7 +58,7 @@ fn during(scene: &Scene<'_, '_>) -> Option<Draft> {
 }
 
 fn words(bits: u32) -> String {
-    list(&NOW.iter().filter(|(bit, _)| bits >> bit & 1 == 1).map(|(_, word)| (*word).to_owned()).collect::<Vec<_>>())
+    listed(&NOW.iter().filter(|(bit, _)| bits >> bit & 1 == 1).map(|(_, word)| (*word).to_owned()).collect::<Vec<_>>())
 }
 
 fn degrees(heat: Option<f64>) -> String {

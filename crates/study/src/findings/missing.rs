@@ -1,8 +1,9 @@
 //! Intervals that the record has lost (the spool had no room for them, or an import lacks them): what happened in them is
 //! in a step's totals and not in its series, so nothing about its steadiness may be concluded from the gap.
 
-use super::{Draft, Jointly, Scene, at, finding, list};
+use super::{Draft, Jointly, Scene, at, finding};
 use crate::series;
+use basics::units::listed;
 
 pub(super) fn find(scene: &Scene<'_, '_>) -> Vec<Draft> {
     let each = scene.run.steps.iter().map(|step| (step, series::missing(step)));
@@ -26,5 +27,5 @@ pub(super) fn find(scene: &Scene<'_, '_>) -> Vec<Draft> {
 
 fn together(steps: &[(String, String)]) -> String {
     let each: Vec<String> = steps.iter().map(|(tier, what)| format!("{what} on {tier}")).collect();
-    format!("Intervals are missing from the record: {}.", list(&each))
+    format!("Intervals are missing from the record: {}.", listed(&each))
 }

@@ -125,15 +125,6 @@ pub(crate) fn times(ratio: f64) -> String {
     if tenths >= 10.0 || tenths == tenths.trunc() { significant(tenths.round()) } else { format!("{tenths:.1}") }
 }
 
-/// `sda, sdb and sdc`.
-fn list(names: &[String]) -> String {
-    match names {
-        [] => String::new(),
-        [one] => one.clone(),
-        [head @ .., last] => format!("{} and {last}", head.join(", ")),
-    }
-}
-
 /// Everything that can be said, by tier and as a whole.
 pub(crate) struct Findings {
     drafts: Vec<Draft>,

@@ -35,7 +35,7 @@ pub(super) fn find(scene: &Scene<'_, '_>) -> Vec<Draft> {
         "The machine was not quiet in {} of {} steps: {}; latencies and rates there may be worse than the disk's own.",
         noisy.len(),
         scene.run.steps.len(),
-        super::list(&causes)
+        basics::units::listed(&causes)
     );
     let evidence = noisy
         .iter()
