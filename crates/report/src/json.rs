@@ -4,8 +4,9 @@
 use crate::view::{comparisons, origin, summaries};
 use crate::words;
 use basics::job::{Block, Entropy, Order, Pacing, Sync};
-use basics::{Job, Known, Nanos};
+use basics::{Job, Known, Nanos, Plan};
 use machine::{Ceiling, Hop, Machine, TierKind};
+use methods::Method;
 use record::{Record, RunHead, State, StepRecord};
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -463,4 +464,29 @@ pub fn profiles(all: &[profile::Profile]) -> Result<Value, serde_json::Error> {
         list.push(json!({"name": named[0], "title": named[1], "source": named[2], "fields": fields}));
     }
     Ok(json!({"schema": "tiermark.profiles/1", "profiles": list}))
+}
+
+/// `methods --json`: what can be run. `source` is null for a method that was not published.
+pub fn methods(methods: &[&dyn Method]) -> Value {
+    let parameter = |p: &methods::Parameter| json!({"key": p.key, "aliases": p.aliases, "default": p.default.text(), "help": p.help});
+    let one = |method: &&dyn Method| {
+        json!({
+            "name": method.name(),
+            "summary": method.summary(),
+            "cost": method.cost(),
+            "source": method.source(),
+            "parameters": method.parameters().iter().map(parameter).collect::<Vec<_>>(),
+        })
+    };
+    json!({"schema": "tiermark.methods/1", "methods": methods.iter().map(one).collect::<Vec<_>>()})
+}
+
+/// `run … --dry-run`: the plan as it is stored.
+pub fn plan(plan: &Plan) -> Value {
+    json!({"schema": "tiermark.plan/1", "hash": plan.hash(), "plan": plan})
+}
+
+/// `import --json`: the name under which the run is kept here.
+pub fn imported(run: &str) -> Value {
+    json!({"schema": "tiermark.import/1", "runs": [{"run": run}]})
 }

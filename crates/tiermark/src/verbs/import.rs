@@ -22,7 +22,7 @@ pub fn import(context: &Context, path: &Path) -> Result<ExitCode> {
         store.import(file)?
     };
     if context.json {
-        out::print_json(&serde_json::json!({ "schema": "tiermark.import/1", "runs": [{ "run": id }] }))?;
+        out::print_json(&report::json::imported(&id))?;
     } else {
         out::print(&id)?;
     }

@@ -4,7 +4,6 @@ use crate::context::Context;
 use crate::out;
 use anyhow::Result;
 use methods::Method;
-use serde_json::json;
 use std::fmt::Write;
 use std::process::ExitCode;
 
@@ -15,8 +14,7 @@ pub fn methods(context: &Context, name: Option<&str>) -> Result<ExitCode> {
         None => methods::ALL.to_vec(),
     };
     if context.json {
-        let list: Vec<_> = chosen.iter().map(|method| as_json(*method)).collect();
-        out::print_json(&json!({ "schema": "tiermark.methods/1", "methods": list }))?;
+        out::print_json(&report::json::methods(&chosen))?;
     } else if let (Some(_), [method]) = (name, chosen.as_slice()) {
         out::print(&explain(*method))?;
     } else {
@@ -43,19 +41,4 @@ fn explain(method: &dyn Method) -> String {
         }
     }
     text
-}
-
-fn as_json(method: &dyn Method) -> serde_json::Value {
-    let parameters: Vec<_> = method
-        .parameters()
-        .iter()
-        .map(|p| json!({ "key": p.key, "aliases": p.aliases, "default": p.default.text(), "help": p.help }))
-        .collect();
-    json!({
-        "name": method.name(),
-        "summary": method.summary(),
-        "cost": method.cost(),
-        "source": method.source(),
-        "parameters": parameters,
-    })
 }

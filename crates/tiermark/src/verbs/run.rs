@@ -22,8 +22,7 @@ pub fn run(context: &Context, args: &RunArgs) -> Result<ExitCode> {
     if args.dry_run {
         // What the run would be refused, its plan is refused too.
         runner::may_begin(&plan)?;
-        let document = serde_json::json!({ "schema": "tiermark.plan/1", "hash": plan.hash(), "plan": plan });
-        out::print_json(&document)?;
+        out::print_json(&report::json::plan(&plan))?;
         return Ok(ExitCode::SUCCESS);
     }
     let finished = execute(context, machine, plan, args.progress)?;
