@@ -161,7 +161,8 @@ impl<'a> Targets<'a> {
             }
             Target::Profile { toml, .. } => {
                 let profile = Box::new(Profile::parse(toml).map_err(EngineError::Profile)?);
-                Ok(Ready { opened: Opened::Model { profile, seed: job.seed }, notes: vec![] })
+                let notes = profile.inconsistent.iter().map(|what| format!("the profile's source: {what}")).collect();
+                Ok(Ready { opened: Opened::Model { profile, seed: job.seed }, notes })
             }
             Target::File { path } => open_file(path, None, job, false),
             Target::TestFile { dir, size, first_step_fills, .. } => {

@@ -57,6 +57,8 @@ fn virtual_time_gives_the_published_row_and_says_what_it_is() {
     assert_eq!(again["steps"][0]["read"], step["read"], "equal seeds, equal figures");
     let text = home.run(&words("show last")).out;
     assert!(text.contains("simulated from the profile sata-usb3-pi5, not measured"), "{text}");
+    let sd = home.json(&words("run swap-sim --on profile:sd-evo-pi5"));
+    assert!(sd["steps"][0]["notes"][0].as_str().unwrap().contains("sums to 3.08"), "{sd}");
     let unknown = home.run(&words("run job --on profile:p3700"));
     assert!(unknown.err.contains("says nothing of reads"), "{}", unknown.err);
     let missing = home.run(&words("run job --on profile:floppy"));
