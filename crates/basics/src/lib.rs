@@ -8,6 +8,7 @@ pub mod known;
 pub mod latency;
 pub mod outcome;
 pub mod plan;
+pub mod sensors;
 pub mod stats;
 pub mod units;
 

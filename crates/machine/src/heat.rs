@@ -1,7 +1,7 @@
 //! Temperature and throttling: what the firmware of a Raspberry Pi, the thermal framework and x86's counters say.
 
 use crate::root::Root;
-use basics::{Known, Why};
+use basics::{Known, Why, sensors};
 use std::path::{Path, PathBuf};
 
 /// Bits of the Raspberry Pi firmware's answer (documentation of `vcgencmd get_throttled`); the same 16 bits higher
@@ -15,7 +15,7 @@ pub(crate) fn temperature(root: &Root) -> Known<f64> {
     let hwmon = || inputs(root, "/sys/class/hwmon", "hwmon", |n| n.starts_with("temp") && n.ends_with("_input"));
     let hottest = |paths: Vec<PathBuf>| {
         let readings = paths.into_iter().filter_map(|path| root.number::<f64>(path).into_option());
-        readings.map(|milli| milli / 1000.0).filter(|c| (-40.0..150.0).contains(c)).reduce(f64::max)
+        readings.filter_map(sensors::celsius).reduce(f64::max)
     };
     Known::or_not_reported(hottest(zones).or_else(|| hottest(hwmon())))
 }
@@ -44,18 +44,18 @@ pub(crate) fn throttled(root: &Root) -> Known<Vec<String>> {
 
 /// `/sys/devices/platform/soc/soc:firmware/get_throttled`; the Pi 5 has an address in both folder names.
 fn firmware(root: &Root) -> Option<Vec<String>> {
-    let platform = "/sys/devices/platform";
-    let socs = root.names(platform).into_iter().filter(|name| name.starts_with("soc"));
+    let platform = Path::new("/").join(sensors::PLATFORM);
+    let socs = root.names(&platform).into_iter().filter(|name| sensors::is_soc(name));
     let file = socs
-        .map(|soc| Path::new(platform).join(soc))
+        .map(|soc| platform.join(soc))
         .flat_map(|soc| {
             root.names(&soc)
                 .into_iter()
-                .filter(|n| n.ends_with("firmware"))
+                .filter(|n| sensors::is_firmware(n))
                 .map(move |n| soc.join(n))
                 .collect::<Vec<_>>()
         })
-        .find_map(|firmware| root.word(firmware.join("get_throttled")))?;
+        .find_map(|firmware| root.word(firmware.join(sensors::THROTTLED)))?;
     let bits = u32::from_str_radix(file.trim_start_matches("0x"), 16).ok()?;
     let mut words = Vec::new();
     for (shift, when) in [(0, "now"), (16, "since boot")] {

@@ -3,6 +3,7 @@
 //! missing or refuses to be read is absent from the sample, never zero.
 
 use crate::{Disk, Sample};
+use basics::sensors;
 use procfs_core::DiskStat;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -60,7 +61,7 @@ impl Sources {
             pressures: PRESSURES.into_iter().filter_map(pressure).collect(),
             zones: zones.filter_map(|zone| File::open(zone.path().join("temp")).ok()).collect(),
             cpu_khz: file("sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq"),
-            throttled: file("sys/devices/platform/soc/soc:firmware/get_throttled"),
+            throttled: throttled(root),
             disks,
             buffer: vec![0; 16 << 10],
         }
@@ -84,8 +85,8 @@ impl Sources {
                 sample.pressure_us.insert((*name).to_owned(), stalls);
             }
         }
-        let hottest = self.zones.iter().filter_map(|zone| short(zone, buffer)?.trim().parse::<i32>().ok()).max();
-        sample.temperature_c = hottest.map(|milli| f64::from(milli) / 1000.0);
+        let degrees = self.zones.iter().filter_map(|zone| short(zone, buffer)?.trim().parse().ok());
+        sample.temperature_c = degrees.filter_map(sensors::celsius).reduce(f64::max);
         if let Some(file) = &self.cpu_khz {
             sample.cpu_mhz = short(file, buffer).and_then(|text| Some(text.trim().parse::<u32>().ok()? / 1000));
         }
@@ -94,6 +95,17 @@ impl Sources {
         }
         sample
     }
+}
+
+/// The firmware's word, wherever this Raspberry Pi has it.
+fn throttled(root: &Path) -> Option<File> {
+    let within = |dir: &Path, wanted: fn(&str) -> bool| {
+        let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+        entries.filter(move |entry| entry.file_name().to_str().is_some_and(wanted)).map(|entry| entry.path())
+    };
+    within(&root.join(sensors::PLATFORM), sensors::is_soc)
+        .flat_map(|soc| within(&soc, sensors::is_firmware).collect::<Vec<_>>())
+        .find_map(|firmware| File::open(firmware.join(sensors::THROTTLED)).ok())
 }
 
 /// `pread` that a signal does not disturb.
@@ -288,6 +300,24 @@ mod tests {
         assert_eq!(sample, expected);
         let stored = serde_json::to_string(&expected).unwrap();
         assert_eq!(serde_json::from_str::<Sample>(&stored).unwrap(), expected);
+    }
+
+    /// Bug: the Pi 5, whose folders bear an address, was never seen throttled.
+    #[test]
+    fn a_real_pi_5_tells_its_heat_and_throttling() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../machine/tests/trees/pi5-nvme");
+        let sample = Sources::open(&root, vec![]).sample();
+        assert!(sample.throttled.is_some() && sample.temperature_c.is_some(), "{sample:?}");
+    }
+
+    #[test]
+    fn a_reading_beyond_reason_is_no_temperature() {
+        let zones = [
+            ("sys/class/thermal/thermal_zone0/temp", "-274000\n"),
+            ("sys/class/thermal/thermal_zone1/temp", "55000\n"),
+            ("sys/class/thermal/thermal_zone2/temp", "999000\n"),
+        ];
+        assert_eq!(sample(&tree(&zones), &[]).temperature_c, Some(55.0));
     }
 
     #[test]
