@@ -1,6 +1,8 @@
 //! The kinds of change. A new one is a variant with its journal form, its [`Reversible`], and its crash test.
 
 use crate::error::ChangeError;
+use crate::fuse_mount::MountChange;
+use crate::loop_device::LoopChange;
 use crate::test_file::FileChange;
 use serde::{Deserialize, Serialize};
 
@@ -35,12 +37,18 @@ pub(crate) trait Reversible {
 pub(crate) enum Change {
     /// A file of tiermark's own.
     TestFile(FileChange),
+    /// The folder of an emulated disk and the FUSE file system mounted there.
+    FuseMount(MountChange),
+    /// A loop device over a file of tiermark's own.
+    LoopDevice(LoopChange),
 }
 
 impl Change {
     pub fn reversible(&self) -> &dyn Reversible {
         match self {
             Change::TestFile(change) => change,
+            Change::FuseMount(change) => change,
+            Change::LoopDevice(change) => change,
         }
     }
 }

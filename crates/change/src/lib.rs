@@ -7,12 +7,16 @@
 #![forbid(unsafe_code)]
 
 pub mod error;
+mod fuse_mount;
 pub mod guard;
 pub mod journal;
 mod kind;
+mod loop_device;
 pub mod test_file;
 
 pub use error::ChangeError;
+pub use fuse_mount::FuseMount;
 pub use guard::{DeviceGrant, Refused};
 pub use journal::{Journal, Recovered};
+pub use loop_device::LoopDevice;
 pub use test_file::{TestFile, room};

@@ -32,6 +32,10 @@ pub(crate) struct FileChange {
     uid: u32,
     /// Device number of the directory: tells whether the same file system is mounted there.
     device: u64,
+    /// Its name is the user's choice and holds nothing random: only a file of exactly that length, or one that was just made,
+    /// is taken for it.
+    #[serde(default)]
+    named: bool,
 }
 
 impl Reversible for FileChange {
@@ -63,6 +67,8 @@ impl Reversible for FileChange {
             neither("came to belong to another user")
         } else if metadata.len() > self.size {
             neither("grew")
+        } else if self.named && ![0, self.size].contains(&metadata.len()) {
+            neither("became another file")
         } else {
             Ok(Present::Wanted)
         }
@@ -140,6 +146,7 @@ impl TestFile {
             size: size.0,
             uid: rustix::process::geteuid().as_raw(),
             device: metadata.dev(),
+            named: false,
         });
         let standing = journal.begin(run, id, change)?;
         // From here on a return drops it, and so undoes it.
@@ -170,6 +177,44 @@ impl TestFile {
     /// Forgets the entry of a file that the kernel refused to make.
     fn never_made(mut self) -> Result<(), ChangeError> {
         self.standing.take().map_or(Ok(()), |standing| self.journal.forget(&standing))
+    }
+
+    /// Makes a file of `size` that is all hole, at a path of the user's choice where nothing is yet, for `run`. Its space is
+    /// neither reserved nor asked for.
+    ///
+    /// # Errors
+    /// [`ChangeError::Apply`] when something of that name exists, which is left as it is; else as [`TestFile::create`].
+    pub fn sparse(journal: &Journal, run: &str, path: &Path, size: Bytes) -> Result<Self, ChangeError> {
+        let apply = |source: io::Error| ChangeError::Apply { action: "make", path: path.to_owned(), source };
+        let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let full = std::fs::canonicalize(dir).map_err(|e| ChangeError::in_dir("find", dir, e))?;
+        let metadata = std::fs::metadata(&full).map_err(|e| ChangeError::in_dir("look at", dir, e))?;
+        let name = path.file_name().ok_or_else(|| apply(io::ErrorKind::InvalidFilename.into()))?;
+        let target = full.join(name);
+        if target.symlink_metadata().is_ok() {
+            return Err(apply(io::ErrorKind::AlreadyExists.into()));
+        }
+        let change = Change::TestFile(FileChange {
+            target: target.clone(),
+            size: size.0,
+            uid: rustix::process::geteuid().as_raw(),
+            device: metadata.dev(),
+            named: true,
+        });
+        let standing = journal.begin(run, format!("{run}-file"), change)?;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let created: File = match rustix::fs::open(&target, flags, Mode::RUSR | Mode::WUSR) {
+            Ok(created) => created.into(),
+            Err(errno) => {
+                // Somebody made one meanwhile, or nothing was made: either way there is nothing to undo.
+                journal.forget(&standing)?;
+                return Err(apply(errno.into()));
+            }
+        };
+        let file = TestFile { journal: journal.clone(), standing: Some(standing), path: target, size };
+        journal.step("sparse file made");
+        created.set_len(size.0).map_err(apply)?;
+        Ok(file)
     }
 
     /// Where it is.
@@ -248,6 +293,25 @@ mod tests {
         drop(file);
         assert!(!path.exists() && place.entries().is_empty());
         place.file().remove().unwrap();
+        assert!(place.entries().is_empty());
+    }
+
+    #[test]
+    fn a_file_of_the_users_name_is_made_anew_and_never_another_removed() {
+        let place = Place::new();
+        let path = place.dir.path().join("disk.img");
+        let sparse = || TestFile::sparse(&place.journal, "0a1b2c3d", &path, Bytes(1 << 30));
+        let file = sparse().unwrap();
+        let metadata = std::fs::metadata(&path).unwrap();
+        assert_eq!((metadata.len(), metadata.blocks()), (1 << 30, 0));
+        assert!(sparse().unwrap_err().to_string().contains("exists"));
+        let path_of_killed = place.kill(file);
+        std::fs::write(&path_of_killed, "of value").unwrap();
+        let [told] = place.journal.recover().unwrap().try_into().unwrap();
+        assert!(!told.undone && told.to_string().contains("became another file"), "{told}");
+        assert!(path.exists() && place.entries().is_empty());
+        assert!(sparse().is_err());
+        assert_eq!(std::fs::read(&path).unwrap(), b"of value");
         assert!(place.entries().is_empty());
     }
 

@@ -5,6 +5,7 @@
 pub mod clock;
 pub mod errno;
 pub mod file;
+pub mod loopdev;
 pub mod map;
 pub mod memory;
 pub mod process;

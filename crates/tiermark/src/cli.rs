@@ -13,6 +13,7 @@ Examples:
   tiermark run job --set rw=randread --set bs=4k --set depth=32 --set runtime=5s --on /mnt
   tiermark runs; tiermark show last   what was measured
   tiermark compare 7c1e 91ab          did it help?
+  tiermark emulate sd-evo-pi5 --size 4GiB    a block device as slow as that card
 
 Exit status: 0 done, 1 done and something failed or a requirement was not met, 2 bad usage,
 3 refused for safety, 4 something needed is missing, 130 interrupted (everything undone, the partial record
@@ -98,6 +99,12 @@ pub enum Verb {
         /// The file; `-` is standard input.
         file: PathBuf,
     },
+    /// Make a block device that behaves like a published or measured one, and fails when told to.
+    ///
+    /// Any program can use it: mkfs, mount, swapon, fio, a database. It is paced by a profile, says in its figures where it
+    /// could not keep the profile's word, and can lose its power: what was not flushed is lost then. Needs root, FUSE and
+    /// loop devices. `tiermark emulate list`, `show NAME`, `fault NAME SPEC` and `stop NAME` are for those that run.
+    Emulate(EmulateArgs),
     /// Print the completions for a shell.
     Completions {
         /// The shell.
@@ -162,6 +169,70 @@ pub struct RunArgs {
     /// When to show progress.
     #[arg(long, value_enum, default_value_t = When::Auto)]
     pub progress: When,
+}
+
+/// What `emulate` takes.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub struct EmulateArgs {
+    /// Ask or tell one that runs.
+    #[command(subcommand)]
+    pub action: Option<EmulateVerb>,
+    /// A shipped profile, or the path of a TOML file.
+    #[arg(required = true)]
+    pub profile: Option<String>,
+    /// What the device holds, for example 4GiB; default: what the profile says.
+    #[arg(long)]
+    pub size: Option<String>,
+    /// Where its bytes are: `ram`, or a file that is made for it and removed with it.
+    #[arg(long, value_name = "ram|FILE")]
+    pub backing: Option<PathBuf>,
+    /// Mount its FUSE file system on this empty directory; default: one of its own.
+    #[arg(long, value_name = "DIR")]
+    pub at: Option<PathBuf>,
+    /// What it is called; default: after its profile.
+    #[arg(long)]
+    pub name: Option<String>,
+    /// Where chance begins: equal seeds and equal requests, equal answers.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Logical sector, 512 or 4096 bytes.
+    #[arg(long, default_value_t = 512, value_name = "BYTES")]
+    pub sector: u32,
+    /// A fault at work from the start, such as eio:on=write,p=0.01; may be given more than once.
+    #[arg(long, value_name = "SPEC")]
+    pub fault: Vec<String>,
+    /// Go into the background as soon as the device is there.
+    #[arg(long)]
+    pub detach: bool,
+    /// It was started by `--detach`.
+    #[arg(long, hide = true)]
+    pub detached: bool,
+}
+
+/// What can be done with emulated disks that run.
+#[derive(Debug, Subcommand)]
+pub enum EmulateVerb {
+    /// List those that run.
+    List,
+    /// Show the figures of one: what it served, where it could not keep its profile's word.
+    Show {
+        /// Its name.
+        name: String,
+    },
+    /// Stop one; refused while a file system on it is mounted or swap is on.
+    Stop {
+        /// Its name.
+        name: String,
+    },
+    /// Make something go wrong, such as eio:on=read, power-cut, return, clear.
+    Fault {
+        /// Its name.
+        name: String,
+        /// What: KIND[:KEY=VALUE,…].
+        #[arg(required = true, value_name = "SPEC")]
+        faults: Vec<String>,
+    },
 }
 
 /// When to do something that depends on the terminal.

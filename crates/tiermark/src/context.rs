@@ -120,7 +120,7 @@ impl Context {
 
     /// The journal lies beside the default database even when `--db` names another, so that any later command finds
     /// what a killed one left; only without a home does it lie beside the named one.
-    fn journal_folder(&self) -> Result<PathBuf> {
+    pub fn journal_folder(&self) -> Result<PathBuf> {
         let default = record::default_path().ok();
         let beside = match &default {
             Some(default) => default,

@@ -4,8 +4,10 @@
 use crate::out;
 use change::ChangeError;
 use methods::MethodError;
+use profile::ProfileError;
 use record::RecordError;
 use runner::{Finished, Kind, RunError};
+use slowdisk::SlowdiskError;
 use std::process::ExitCode;
 
 /// Done, and something failed or a requirement was not met.
@@ -35,6 +37,17 @@ fn status(error: &anyhow::Error) -> u8 {
         Some(RecordError::NotARun { .. } | RecordError::Ambiguous { .. }) => return USAGE,
         Some(_) => return MISSING,
         None => {}
+    }
+    match error.downcast_ref::<SlowdiskError>() {
+        Some(SlowdiskError::Refused(_)) => return REFUSED,
+        Some(SlowdiskError::Usage(_) | SlowdiskError::Fault { .. } | SlowdiskError::Unknown(_)) => return USAGE,
+        Some(SlowdiskError::Profile(_)) => return USAGE,
+        Some(SlowdiskError::Told(_)) => return UNMET,
+        Some(_) => return MISSING,
+        None => {}
+    }
+    if error.is::<ProfileError>() {
+        return USAGE;
     }
     let missing = error.is::<ChangeError>() || error.is::<Missing>() || error.is::<std::io::Error>();
     if missing { MISSING } else { UNMET }

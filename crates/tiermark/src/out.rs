@@ -33,6 +33,16 @@ pub fn print_json(value: &serde_json::Value) -> Result<()> {
     print_as_it_is(&serde_json::to_string_pretty(value)?)
 }
 
+/// Prints a JSON document on one line, for a program that reads lines.
+pub fn print_line(value: &serde_json::Value) -> Result<()> {
+    print(&value.to_string())
+}
+
+/// Draws the one line on standard error that changes; empty: takes it away.
+pub fn live(text: &str) {
+    let _ = write!(io::stderr().lock(), "\r\x1b[K{text}");
+}
+
 /// Says something beside the result, on standard error: one line.
 pub fn say(text: &str) {
     // Nothing is left to do when standard error is gone too.

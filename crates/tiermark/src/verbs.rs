@@ -2,6 +2,7 @@
 
 mod check;
 mod compare;
+mod emulate;
 mod export;
 mod import;
 mod manuals;
@@ -28,6 +29,7 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
     let opens_no_store = match &cli.verb {
         Verb::Tiers(_) | Verb::Methods { .. } | Verb::Profiles { .. } | Verb::Man { .. } => true,
         Verb::Run(args) => args.dry_run,
+        Verb::Emulate(args) => args.action.is_some(),
         _ => false,
     };
     if opens_no_store {
@@ -45,6 +47,7 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
         Verb::Report { runs, out } => report::report(&context, &runs, out.as_deref()),
         Verb::Export { run, out } => export::export(&context, &run, out.as_deref()),
         Verb::Import { file } => import::import(&context, &file),
+        Verb::Emulate(args) => emulate::emulate(&context, &args),
         Verb::Completions { shell } => manuals::completions(shell),
         Verb::Man { folder } => manuals::man(&folder),
     }

@@ -195,6 +195,19 @@ pub fn device_for_writing(root: &Path, device: &Path, destroy: Option<&str>) -> 
     Ok(DeviceGrant { path, fd, overrides })
 }
 
+/// Who uses a block device, a partition of it or what it is part of, as a clause, and the way out; nothing when nobody
+/// does. `root` is where `/proc` and `/sys` are found.
+///
+/// # Errors
+/// [`Refused::Unavailable`] and [`Refused::Unknown`].
+pub fn user_of(root: &Path, device: &Path) -> Result<Option<(String, &'static str)>, Refused> {
+    let path = std::fs::canonicalize(device).map_err(|e| unavailable(device, e))?;
+    let stat = rustix::fs::stat(&path).map_err(|e| unavailable(device, e.into()))?;
+    let unknown = |(what, source)| Refused::Unknown { device: path.clone(), what, source };
+    let family = Family::of(root, Number::of(stat.st_rdev)).map_err(unknown)?;
+    in_use::find(root, &family).map_err(unknown)
+}
+
 /// Opens a block device for reading only, which never changes a byte of it and is fine while it is in use.
 ///
 /// # Errors

@@ -1,0 +1,54 @@
+//! What the way through FUSE and the loop device costs on this machine now: requests that take a constant time, one at a
+//! time, through the loop device itself; what they take beyond that is the way.
+
+use crate::disk::{Correction, Disk};
+use basics::Nanos;
+use rustix::fs::OFlags;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+use std::time::{Duration, Instant};
+use sys::memory::Buffer;
+
+/// What each request of the probe takes: long enough to sleep for, as real ones are.
+const DELAY: Nanos = Nanos(200_000);
+/// Time for the small requests, and for the large ones of each direction.
+const SMALL: Duration = Duration::from_millis(300);
+const LARGE: Duration = Duration::from_millis(100);
+/// Sizes of both.
+const SIZES: [usize; 2] = [4096, 512 << 10];
+
+/// Measures with reads alone: what a write costs by its size is taken to be the same, because the same bytes are copied.
+/// Gives the correction, ns.
+pub(crate) fn way(disk: &Disk, device: &Path) -> io::Result<Correction> {
+    let direct = i32::try_from(OFlags::DIRECT.bits()).map_err(io::Error::other)?;
+    let file = File::options().read(true).custom_flags(direct).open(device)?;
+    disk.probe(Some(DELAY));
+    let measured = measure(&file, disk.size);
+    disk.probe(None);
+    let [small, large] = measured?;
+    let per_byte = ((large - small) / (SIZES[1] - SIZES[0]) as f64).max(0.0);
+    Ok(Correction { base: (small - SIZES[0] as f64 * per_byte).max(0.0), per_byte: [per_byte; 2] })
+}
+
+/// Medians beyond the delay, ns.
+fn measure(file: &File, size: u64) -> io::Result<[f64; 2]> {
+    let mut buffer = Buffer::new(SIZES[1])?;
+    let mut median = |len: usize, time: Duration| -> io::Result<f64> {
+        let began = Instant::now();
+        let mut took = Vec::with_capacity(4096);
+        let mut at = 0;
+        while began.elapsed() < time || took.len() < 16 {
+            let sent = Instant::now();
+            file.read_exact_at(&mut buffer.as_mut_slice()[..len], at)?;
+            took.push(sent.elapsed().as_nanos() as f64);
+            // Wander, as a program would.
+            at = (at + 7 * len as u64) % (size - size.min(len as u64) + 1) / 4096 * 4096;
+        }
+        took.sort_by(f64::total_cmp);
+        Ok((took[took.len() / 2] - DELAY.0 as f64).max(0.0))
+    };
+    let len = SIZES[1].min((size / 4096 * 4096) as usize);
+    Ok([median(SIZES[0], SMALL)?, median(len, LARGE)?])
+}

@@ -1,0 +1,259 @@
+//! `tiermark emulate`: a profile as a block device that every program can use, with its faults.
+
+use crate::cli::{EmulateArgs, EmulateVerb};
+use crate::context::{self, Context};
+use crate::exit::Missing;
+use crate::out;
+use anyhow::Result;
+use basics::units::significant;
+use profile::Profile;
+use rustix::fs::{Mode, OFlags};
+use serde_json::json;
+use slowdisk::{Client, Description, Emulator, Fault, Figures, Options, Registry, SlowdiskError};
+use std::io::{BufRead, BufReader, IsTerminal, Read};
+use std::path::PathBuf;
+use std::process::{Command, ExitCode, Stdio};
+
+const SCHEMA: &str = "tiermark.emulate/1";
+
+/// Starts a disk, or asks or tells one that runs.
+pub fn emulate(context: &Context, args: &EmulateArgs) -> Result<ExitCode> {
+    let registry = || anyhow::Ok(Registry::open(&folder(context)?)?);
+    match &args.action {
+        Some(EmulateVerb::List) => list(context, &registry()?),
+        Some(EmulateVerb::Show { name }) => show(context, &registry()?, name),
+        Some(EmulateVerb::Stop { name }) => stop(context, &registry()?, name),
+        Some(EmulateVerb::Fault { name, faults }) => fault(context, &registry()?, name, faults),
+        None if args.detach => detach(context),
+        None => start(context, &registry()?, args),
+    }
+}
+
+/// Where running disks have their folders: in memory where there is such a place for this user, beside the database if not.
+fn folder(context: &Context) -> Result<PathBuf> {
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
+    match runtime {
+        Some(runtime) => Ok(runtime.join("tiermark/emulate")),
+        None => Ok(context.journal_folder()?.with_file_name("emulate")),
+    }
+}
+
+fn options(args: &EmulateArgs) -> Result<Options> {
+    let profile = methods::profile_named(args.profile.as_deref().unwrap_or_default())?;
+    let faults = args.fault.iter().map(|spec| spec.parse::<Fault>()).collect::<Result<_, _>>()?;
+    let size = args
+        .size
+        .as_deref()
+        .map(str::parse)
+        .transpose()
+        .map_err(|error: basics::units::UnitError| SlowdiskError::Usage(format!("--size: {error}")))?;
+    let backing = args.backing.clone().filter(|backing| backing.as_os_str() != "ram");
+    let (at, name) = (args.at.clone(), args.name.clone());
+    Ok(Options { profile, size, backing, at, name, seed: args.seed, sector: args.sector, faults })
+}
+
+fn start(context: &Context, registry: &Registry, args: &EmulateArgs) -> Result<ExitCode> {
+    let options = options(args)?;
+    if args.detached {
+        // No terminal's signals reach it from now on.
+        let _ = rustix::process::setsid();
+    }
+    // Caught from the beginning: whatever is made is undone.
+    let interrupted = context::interrupted()?;
+    let (store, journal) = context.open()?;
+    drop(store);
+    let emulator = Emulator::start(&options, registry, &journal)?;
+    let description = emulator.description();
+    if context.json || args.detached {
+        out::print_line(&document(description))?;
+    } else {
+        out::print(&introduction(description, &options.profile))?;
+    }
+    if args.detached {
+        forget_output();
+    }
+    let live = std::io::stderr().is_terminal() && !context.json && !args.detached;
+    let mut before = Figures::default();
+    let account = |figures: &Figures| {
+        if live {
+            out::live(&figures.line(&before));
+            before = figures.clone();
+        }
+    };
+    let refused = |why: &str| out::say(why);
+    let served = emulator.serve(&interrupted, account, refused);
+    let figures = emulator.figures();
+    let stopped = emulator.stop();
+    if live {
+        out::live("");
+    }
+    served?;
+    stopped?;
+    if !context.json && !args.detached {
+        out::print(&account_of(&figures))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Whoever started it has gone, and with it the pipes.
+fn forget_output() {
+    if let Ok(null) = rustix::fs::open("/dev/null", OFlags::RDWR, Mode::empty()) {
+        let _ = rustix::stdio::dup2_stdout(&null);
+        let _ = rustix::stdio::dup2_stderr(&null);
+    }
+}
+
+/// Starts the same again in the background and waits until it is ready.
+fn detach(context: &Context) -> Result<ExitCode> {
+    let program = std::env::current_exe().map_err(|error| Missing(format!("this program cannot be found: {error}")))?;
+    let words = std::env::args_os().skip(1).filter(|word| word != "--detach");
+    let mut child = Command::new(program)
+        .args(words)
+        .arg("--detached")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let mut line = String::new();
+    if let Some(stdout) = child.stdout.take() {
+        BufReader::new(stdout).read_line(&mut line)?;
+    }
+    let Ok(document) = serde_json::from_str::<serde_json::Value>(&line) else {
+        let status = child.wait()?;
+        let mut said = String::new();
+        if let Some(mut stderr) = child.stderr.take() {
+            stderr.read_to_string(&mut said)?;
+        }
+        said.lines().for_each(|line| out::say(line.strip_prefix("tiermark: ").unwrap_or(line)));
+        let code = status.code().and_then(|code| u8::try_from(code).ok()).filter(|code| *code != 0);
+        return Ok(ExitCode::from(code.unwrap_or(1)));
+    };
+    if context.json {
+        out::print_json(&document)?;
+    } else {
+        let word = |key: &str| document[key].as_str().unwrap_or_default().to_owned();
+        out::print(&format!("{}  (tiermark emulate stop {})", word("device"), word("name")))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn introduction(description: &Description, profile: &Profile) -> String {
+    let Description { name, device, floor_us, .. } = description;
+    let mut text = format!(
+        "{}\n{name}: {}, held in {}; a request takes {} µs at least; Ctrl-C or `tiermark emulate stop {name}` ends it",
+        device.display(),
+        description.size(),
+        description.backing,
+        significant(*floor_us),
+    );
+    for read in [true, false] {
+        if let Err(error) = profile.direction(read) {
+            text += &format!("\n{error}; here it fails");
+        }
+    }
+    text
+}
+
+fn account_of(figures: &Figures) -> String {
+    format!(
+        "{} reads, {} writes, {} flushes; floor reached in {} % of the requests, late in {} %",
+        figures.reads,
+        figures.writes,
+        figures.flushes,
+        percent(figures.floor_reached, figures),
+        percent(figures.late, figures),
+    )
+}
+
+fn percent(part: u64, figures: &Figures) -> String {
+    let all = figures.transfers() + figures.flushes;
+    significant(100.0 * part as f64 / all.max(1) as f64)
+}
+
+fn document(description: &Description) -> serde_json::Value {
+    json!({
+        "schema": SCHEMA,
+        "name": description.name,
+        "profile": description.profile,
+        "device": description.device,
+        "size_B": description.size,
+        "floor_us": description.floor_us,
+        "backing": description.backing,
+        "pid": description.owner.pid,
+    })
+}
+
+fn list(context: &Context, registry: &Registry) -> Result<ExitCode> {
+    let running = registry.running()?;
+    if context.json {
+        let disks: Vec<_> = running.iter().map(|(description, _)| document(description)).collect();
+        out::print_json(&json!({ "schema": "tiermark.emulated/1", "disks": disks }))?;
+    } else if running.is_empty() {
+        out::print("no emulated disk runs; `tiermark emulate PROFILE` makes one")?;
+    } else {
+        let line = |(d, _): &(Description, PathBuf)| {
+            let size = d.size().to_string();
+            format!("{:<20} {:<12} {size:>9}  {}  held in {}", d.name, d.device.display(), d.profile, d.backing)
+        };
+        out::print(&running.iter().map(line).collect::<Vec<_>>().join("\n"))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(context: &Context, registry: &Registry, name: &str) -> Result<ExitCode> {
+    let (description, folder) = registry.find(name)?;
+    let figures = Client::new(&folder).figures()?;
+    if context.json {
+        let mut document = document(&description);
+        document["figures"] = serde_json::to_value(&figures)?;
+        out::print_json(&document)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut text = format!(
+        "{name}: {} ({}), {}{}\n{}\nby the profile a read took {} µs and a write {} µs on average\n\
+         answers left late by {} µs (p50), {} µs (p99), {} µs at most\nholds {}, of which a power cut would put {} at risk",
+        description.device.display(),
+        description.profile,
+        description.size(),
+        if figures.online { "" } else { ", OFF" },
+        account_of(&figures),
+        significant(figures.read_mean_us),
+        significant(figures.write_mean_us),
+        significant(figures.late_p50_us),
+        significant(figures.late_p99_us),
+        significant(figures.late_max_us),
+        basics::Bytes(figures.taken_bytes),
+        basics::Bytes(figures.unflushed_bytes),
+    );
+    for fault in &figures.faults {
+        text += &format!("\nfault {}: struck {} times", fault.fault, fault.struck);
+    }
+    out::print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn stop(context: &Context, registry: &Registry, name: &str) -> Result<ExitCode> {
+    let (_, folder) = registry.find(name)?;
+    Client::new(&folder).stop()?;
+    if context.json {
+        out::print_json(&json!({ "schema": SCHEMA, "name": name, "stopped": true }))?;
+    } else {
+        out::print(&format!("{name} is gone"))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn fault(context: &Context, registry: &Registry, name: &str, faults: &[String]) -> Result<ExitCode> {
+    // A mistake is told here, with its own exit status.
+    faults.iter().try_for_each(|spec| spec.parse::<Fault>().map(drop))?;
+    let (_, folder) = registry.find(name)?;
+    let client = Client::new(&folder);
+    client.fault(faults)?;
+    if context.json {
+        let figures = client.figures()?;
+        out::print_json(
+            &json!({ "schema": SCHEMA, "name": name, "online": figures.online, "faults": figures.faults }),
+        )?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
