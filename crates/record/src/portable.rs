@@ -11,7 +11,7 @@ use crate::error::RecordError;
 use crate::load::raw_interval;
 use crate::model::{Fill, Run, RunId, State, StepRecord};
 use crate::spool::Entry;
-use crate::store::{Series, Store, free_id, from_json, insert_run, insert_step};
+use crate::store::{Series, Store, free_id, from_json, insert_run, insert_step, nanos};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use basics::{Bytes, EngineUse, Job, Latencies, Nanos, Side};
@@ -19,7 +19,7 @@ use flate2::Compression;
 use flate2::read::{GzDecoder, ZlibDecoder};
 use flate2::write::GzEncoder;
 use observe::{Cost, Sample};
-use rusqlite::Connection;
+use rusqlite::{Connection, OptionalExtension};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 use std::fs::File;
@@ -354,15 +354,18 @@ impl Store {
         let id = free_id(&self.db, &run.id).map_err(&fail)?;
         let number = insert_run(&self.db, &Run { id: id.clone(), ..run.clone() }).map_err(&fail)?;
         let (mut intervals, mut samples) = (Series::new(number), Series::new(number));
+        let mut follows = Follows::new(number);
         loop {
             let inserted = match lines.next()? {
                 Line::Run(_) => return Err(lines.wrong("there is a second run")),
                 Line::Step(step) => {
                     let step = step.step().map_err(|why| lines.wrong(&why))?;
+                    step.job.check().map_err(|error| lines.wrong(&error.to_string()))?;
                     insert_step(&self.db, number, &step)
                 }
                 Line::Interval(line) => {
                     let line = *line;
+                    follows.check(&self.db, &line).map_err(&fail)?.map_err(|why| lines.wrong(why))?;
                     let raw = |side: SideLine| side.raw();
                     let (read, write) = raw(line.read)
                         .and_then(|read| Ok((read, raw(line.write)?)))
@@ -390,6 +393,48 @@ impl Store {
             return Ok((run.id, false));
         }
         Ok((id, true))
+    }
+}
+
+/// Whether the intervals of a step follow each other within its time, as those of an engine do: study counts the gaps
+/// between them.
+struct Follows {
+    run: i64,
+    /// The step whose intervals come now.
+    step: Option<u32>,
+    /// Where its last one ended, and where the last possible one does.
+    until: Nanos,
+    most: Nanos,
+}
+
+impl Follows {
+    fn new(run: i64) -> Self {
+        Follows { run, step: None, until: Nanos(0), most: Nanos(0) }
+    }
+
+    /// The outer failure is the database's.
+    fn check(&mut self, db: &Connection, next: &IntervalLine) -> rusqlite::Result<Result<(), &'static str>> {
+        if self.step != Some(next.step) {
+            let sql = "SELECT elapsed_ns, job FROM step WHERE run = ? AND step = ?";
+            let times = |row: &rusqlite::Row<'_>| Ok((nanos(row, 0)?, from_json::<Job>(row, 1)?.interval));
+            let Some((elapsed, width)) = db.query_row(sql, (self.run, next.step), times).optional()? else {
+                return Ok(Err("it is an interval of a step that is not there"));
+            };
+            // The last one may be cut a little later than its step.
+            let most = Nanos(elapsed.0.saturating_add(width.0));
+            *self = Follows { run: self.run, step: Some(next.step), until: Nanos(0), most };
+        }
+        if next.start < self.until {
+            return Ok(Err("it is an interval that begins before the last one has ended"));
+        }
+        if next.end < next.start {
+            return Ok(Err("it is an interval that ends before it begins"));
+        }
+        if next.end > self.most {
+            return Ok(Err("it is an interval that ends after its step"));
+        }
+        self.until = next.end;
+        Ok(Ok(()))
     }
 }
 

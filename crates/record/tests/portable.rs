@@ -134,6 +134,36 @@ fn a_cut_file_changes_nothing() {
     there.begin(&common::run()).expect("no transaction is left open");
 }
 
+/// Bug: an import took any interval at any time, and any nominal width of one.
+#[test]
+fn intervals_that_no_engine_gives_are_refused_with_their_line() {
+    let Pair { mut here, mut there, _dir } = pair();
+    let (_, file) = exported(&mut here);
+    let text = unpacked(&file);
+    let cases = [
+        ("interval\":100000000", "interval\":0", "line 3: interval"),
+        ("interval\":100000000", "interval\":18446744073709551615", "line 3: interval"),
+        ("\"depth\":1", "\"depth\":0", "line 3: depth"),
+        ("\"start\":100000000", "\"start\":99999999", "line 5: it is an interval that begins before"),
+        ("\"start\":100000000", "\"start\":300000000", "line 5: it is an interval that ends before"),
+        ("\"end\":300000000", "\"end\":400000001", "line 6: it is an interval that ends after"),
+        ("\"end\":300000000", "\"end\":18446744073709551615", "line 6: it is an interval that ends after"),
+        ("{\"interval\":{\"step\":0", "{\"interval\":{\"step\":7", "line 4: it is an interval of a step that"),
+    ];
+    for (from, to, why) in cases {
+        // Of the step and what follows it; the plan above stays.
+        let (head, rest) = text.split_once("{\"step\":{").unwrap();
+        assert!(rest.contains(from), "{from} in {rest}");
+        let changed = format!("{head}{{\"step\":{{{}", rest.replacen(from, to, 1));
+        let error = there.import(&packed(&changed)[..]).expect_err(to);
+        assert!(matches!(error, RecordError::NotPortable { .. }), "{to}: {error}");
+        assert!(error.to_string().contains(why), "{to}: {error}");
+        assert_eq!(there.runs().unwrap(), []);
+    }
+    let late = text.replacen("\"end\":300000000", "\"end\":400000000", 1);
+    there.import(&packed(&late)[..]).expect("an interval may be cut a little later than its step");
+}
+
 #[test]
 fn a_hostile_file_changes_nothing() {
     let Pair { mut here, mut there, _dir } = pair();
