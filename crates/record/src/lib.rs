@@ -12,6 +12,7 @@ mod recover;
 mod schema;
 pub mod spool;
 pub mod store;
+mod thin;
 
 pub use error::RecordError;
 pub use load::LONGEST_SERIES;

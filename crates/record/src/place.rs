@@ -23,8 +23,9 @@ fn default_path_in(data_home: Option<OsString>, home: Option<OsString>) -> Resul
         .ok_or(RecordError::NoHome)
 }
 
-/// The spool of one run may grow to this many bytes, and to a quarter of what is free where it lies.
-const LARGEST_SPOOL: u64 = 256 << 20;
+/// The spool of one run may grow to this many bytes, and to a quarter of what is free where it lies: it is memory that is
+/// missing while memory is measured. Some ten minutes of intervals go whole.
+const LARGEST_SPOOL: u64 = 16 << 20;
 /// A place with less than this free is no place for a spool.
 const LEAST_ROOM: u64 = 1 << 20;
 /// `statfs` types of file systems that live in memory (linux/magic.h): tmpfs, ramfs.

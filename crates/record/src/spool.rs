@@ -1,6 +1,10 @@
 //! Intervals and samples of the step in progress, kept where they survive SIGKILL and cost no disk write: an append-only
 //! file in memory-backed storage, one `pwrite` an entry, emptied whenever a step has been committed to the database.
 //!
+//! It is memory, so it is bounded: at two thirds of its limit it is thinned ([`Thinner`]) into a file beside it, which
+//! then takes its name, and from there on entries come in as thin as that. What SIGKILL loses is the interval in
+//! progress, which is wider then. Both files together stay within the limit.
+//!
 //! The file begins with [`MAGIC`] and the run's name. An entry is its length (u32), the CRC-32 of its body (u32), and
 //! the body: kind (u8), step (u32), content; all little-endian. A killed writer leaves at most one torn entry at the end,
 //! which the length or the checksum tells.
@@ -8,11 +12,12 @@
 use crate::blob::RawInterval;
 use crate::error::RecordError;
 use crate::model::RunId;
+use crate::thin::Thinner;
 use basics::{Interval, Nanos};
 use observe::Sample;
 use rustix::fs::{Mode, OFlags};
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -39,6 +44,9 @@ pub struct Spool {
     /// Where the next entry goes.
     end: u64,
     limit: u64,
+    /// Where it is thinned next.
+    thin_at: u64,
+    thinner: Thinner,
     in_memory: bool,
     step: Option<u32>,
     dropped: u64,
@@ -50,9 +58,7 @@ impl Spool {
     /// Makes the file at `path`, which must not exist.
     pub(crate) fn create(run: &RunId, path: PathBuf, limit: u64, in_memory: bool) -> Result<Self, RecordError> {
         let fail = |source| RecordError::Io { action: "make the spool", path: path.clone(), source };
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file: File =
-            rustix::fs::open(&path, flags, Mode::RUSR | Mode::WUSR).map_err(|errno| fail(errno.into()))?.into();
+        let file = make(&path).map_err(fail)?;
         let mut header = MAGIC.to_vec();
         header.extend_from_slice(&run.as_bytes()[..8.min(run.len())]);
         header.resize(HEADER as usize, 0);
@@ -66,6 +72,8 @@ impl Spool {
             file,
             end: HEADER,
             limit,
+            thin_at: limit / 3 * 2,
+            thinner: Thinner::new(1),
             in_memory,
             step: None,
             dropped: 0,
@@ -91,19 +99,47 @@ impl Spool {
         self.dropped
     }
 
+    /// How many intervals of the step in progress were joined to one, at most.
+    pub fn together(&self) -> u32 {
+        self.thinner.together
+    }
+
     /// Keeps an interval of `step`. Without room it is counted in [`Spool::dropped`].
     pub fn interval(&mut self, step: u32, interval: &Interval) {
         self.begin(step, interval.end);
-        self.append(step, INTERVAL, |body| RawInterval::of(interval).encode(body));
+        if self.thinner.together == 1 {
+            self.append(step, INTERVAL, |body| RawInterval::of(interval).encode(body));
+        } else if let Some(joined) = self.thinner.interval(interval) {
+            self.append(step, INTERVAL, |body| RawInterval::of(&joined).encode(body));
+        }
     }
 
     /// Keeps a sample of `step`. Without room it is counted in [`Spool::dropped`].
     pub fn sample(&mut self, step: u32, sample: &Sample) {
         self.begin(step, sample.at);
-        self.append(step, SAMPLE, |body| {
-            // Writing JSON to memory fails only for maps whose keys are no text; a sample has none.
-            let _ = serde_json::to_writer(body, sample);
-        });
+        // Writing JSON to memory fails only for maps whose keys are no text; a sample has none.
+        let write = |body: &mut Vec<u8>| drop(serde_json::to_writer(body, sample));
+        if self.thinner.together == 1 {
+            self.append(step, SAMPLE, write);
+        } else {
+            let mut json = Vec::new();
+            write(&mut json);
+            if let Some(json) = self.thinner.sample(json) {
+                self.append(step, SAMPLE, |body| body.extend_from_slice(&json));
+            }
+        }
+    }
+
+    /// Writes what is held back until more follows.
+    pub(crate) fn flush(&mut self) {
+        let (interval, sample) = self.thinner.rest();
+        let Some(step) = self.step else { return };
+        if let Some(interval) = interval {
+            self.append(step, INTERVAL, |body| RawInterval::of(&interval).encode(body));
+        }
+        if let Some(sample) = sample {
+            self.append(step, SAMPLE, |body| body.extend_from_slice(&sample));
+        }
     }
 
     /// Keeps where the intervals of `step` begin on the samples' clock, should its process not live to say so. The last
@@ -116,6 +152,7 @@ impl Spool {
     /// Before the first entry of a step: when the step began, should its process not live to say so.
     fn begin(&mut self, step: u32, since: Nanos) {
         if self.step != Some(step) {
+            self.flush();
             self.step = Some(step);
             let began = now() - since;
             self.append(step, BEGIN, |body| body.extend_from_slice(&began.0.to_le_bytes()));
@@ -123,21 +160,57 @@ impl Spool {
     }
 
     fn append(&mut self, step: u32, kind: u8, content: impl FnOnce(&mut Vec<u8>)) {
-        self.body.clear();
-        self.body.extend_from_slice(&[0; 8]);
-        self.body.push(kind);
-        self.body.extend_from_slice(&step.to_le_bytes());
-        content(&mut self.body);
-        let length = self.body.len() - 8;
-        let checksum = crc32fast::hash(&self.body[8..]);
-        self.body[..4].copy_from_slice(&(length as u32).to_le_bytes());
-        self.body[4..8].copy_from_slice(&checksum.to_le_bytes());
-        let fits = length <= LONGEST_ENTRY as usize && self.end + self.body.len() as u64 <= self.limit;
+        encode(&mut self.body, step, kind, content);
+        let fits = self.body.len() <= 8 + LONGEST_ENTRY as usize && self.end + self.body.len() as u64 <= self.limit;
         // A short write leaves a torn entry, over which the next one is written.
         match fits.then(|| self.file.write_at(&self.body, self.end)) {
             Some(Ok(written)) if written == self.body.len() => self.end += written as u64,
             _ => self.dropped += 1,
         }
+        if self.end > self.thin_at {
+            self.thin();
+        }
+    }
+
+    /// Makes room. Where that fails, the spool goes on as it is, to its limit.
+    fn thin(&mut self) {
+        let thinned = self.write_thinned().and_then(|thinned| {
+            std::fs::rename(beside(&self.path), &self.path)?;
+            Ok(thinned)
+        });
+        match thinned {
+            Ok(Thinned { file, end, factor }) => {
+                (self.file, self.end) = (file, end);
+                self.thinner.together = self.thinner.together.saturating_mul(factor);
+            }
+            // Should it fail: whoever removes the spool removes both.
+            Err(_) => drop(std::fs::remove_file(beside(&self.path))),
+        }
+        // Never at every entry, even where thinning gained little or nothing.
+        self.thin_at = (self.limit / 3 * 2).max(self.end + self.limit.saturating_sub(self.end) / 2);
+    }
+
+    /// Writes the file that is to take the spool's name, as thin as it takes to fit beside it.
+    fn write_thinned(&mut self) -> io::Result<Thinned> {
+        let room = self.limit.saturating_sub(self.end);
+        let path = beside(&self.path);
+        let mut header = [0; HEADER as usize];
+        self.file.read_exact_at(&mut header, 0)?;
+        for factor in [2, 4, 8, 16, 32, 64] {
+            match std::fs::remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+            let file = make(&path)?;
+            let mut out = Bounded { out: BufWriter::new(&file), end: 0, room, body: Vec::new() };
+            if out.write(&header)? && copy_thinned(self.entries()?, factor, &mut out)? {
+                let end = out.end;
+                out.out.flush()?;
+                drop(out);
+                return Ok(Thinned { file, end, factor });
+            }
+        }
+        Err(io::ErrorKind::StorageFull.into())
     }
 
     /// All entries since the last [`Spool::clear`].
@@ -152,6 +225,8 @@ impl Spool {
         self.end = HEADER;
         self.step = None;
         self.dropped = 0;
+        self.thin_at = self.limit / 3 * 2;
+        self.thinner = Thinner::new(1);
         Ok(())
     }
 }
@@ -161,8 +236,126 @@ impl Drop for Spool {
         if self.end == HEADER {
             // Should it fail: the path stands in the database until the file is gone.
             let _ = std::fs::remove_file(&self.path);
+        } else {
+            self.flush();
         }
     }
+}
+
+/// A spool that was thinned and has not yet taken the place of the one that it was made of.
+struct Thinned {
+    file: File,
+    end: u64,
+    /// How many of its entries became one.
+    factor: u32,
+}
+
+/// Writes entries as long as there is room.
+struct Bounded<'a> {
+    out: BufWriter<&'a File>,
+    end: u64,
+    room: u64,
+    body: Vec<u8>,
+}
+
+impl Bounded<'_> {
+    /// False without room.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<bool> {
+        self.end += bytes.len() as u64;
+        let fits = self.end <= self.room;
+        if fits {
+            self.out.write_all(bytes)?;
+        }
+        Ok(fits)
+    }
+
+    fn entry(&mut self, step: u32, kind: u8, content: impl FnOnce(&mut Vec<u8>)) -> io::Result<bool> {
+        let mut body = std::mem::take(&mut self.body);
+        encode(&mut body, step, kind, content);
+        let fits = body.len() <= 8 + LONGEST_ENTRY as usize && self.write(&body)?;
+        self.body = body;
+        Ok(fits)
+    }
+
+    fn interval(&mut self, step: u32, interval: Option<Interval>) -> io::Result<bool> {
+        interval.map_or(Ok(true), |one| self.entry(step, INTERVAL, |body| RawInterval::of(&one).encode(body)))
+    }
+
+    fn sample(&mut self, step: u32, sample: Option<Vec<u8>>) -> io::Result<bool> {
+        sample.map_or(Ok(true), |json| self.entry(step, SAMPLE, |body| body.extend_from_slice(&json)))
+    }
+}
+
+/// False when there was no room for all.
+fn copy_thinned(entries: Entries<'_>, factor: u32, out: &mut Bounded<'_>) -> io::Result<bool> {
+    let mut thinner = Thinner::new(factor);
+    let mut now = 0;
+    let rest = |thinner: &mut Thinner, step, out: &mut Bounded<'_>| -> io::Result<bool> {
+        let (interval, sample) = thinner.rest();
+        Ok(out.interval(step, interval)? && out.sample(step, sample)?)
+    };
+    for (step, entry) in entries {
+        if step != now {
+            if !rest(&mut thinner, now, out)? {
+                return Ok(false);
+            }
+            now = step;
+        }
+        let fits = match entry {
+            Entry::Begin(at) => out.entry(step, BEGIN, |body| body.extend_from_slice(&at.0.to_le_bytes()))?,
+            Entry::Measured(at) => out.entry(step, MEASURED, |body| body.extend_from_slice(&at.0.to_le_bytes()))?,
+            Entry::Interval(raw) => {
+                let interval = raw.interval().map_err(|error| io::Error::other(error.to_string()))?;
+                let complete = thinner.interval(&interval);
+                out.interval(step, complete)?
+            }
+            Entry::Sample(json) => {
+                let kept = thinner.sample(json.into_bytes());
+                out.sample(step, kept)?
+            }
+        };
+        if !fits {
+            return Ok(false);
+        }
+    }
+    rest(&mut thinner, now, out)
+}
+
+/// Makes a file that must not exist, for this user only.
+fn make(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?.into())
+}
+
+/// Where a spool is thinned to.
+fn beside(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".new");
+    name.into()
+}
+
+/// Removes a spool, if it is there, and before it the one that was to take its place: none of the latter is left alone.
+pub(crate) fn remove_spool(path: &Path) -> io::Result<()> {
+    for path in [&beside(path), path] {
+        match std::fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Makes `body` an entry.
+fn encode(body: &mut Vec<u8>, step: u32, kind: u8, content: impl FnOnce(&mut Vec<u8>)) {
+    body.clear();
+    body.extend_from_slice(&[0; 8]);
+    body.push(kind);
+    body.extend_from_slice(&step.to_le_bytes());
+    content(body);
+    let length = body.len() - 8;
+    let checksum = crc32fast::hash(&body[8..]);
+    body[..4].copy_from_slice(&(length as u32).to_le_bytes());
+    body[4..8].copy_from_slice(&checksum.to_le_bytes());
 }
 
 /// Unix time, in nanoseconds.
@@ -297,6 +490,105 @@ mod tests {
         assert_eq!((spool.dropped(), spool.entries().unwrap().count()), (0, 0));
         spool.interval(1, &interval(0));
         assert_eq!(spool.entries().unwrap().count(), 2);
+    }
+
+    /// The tenth of a second after the `n`-th.
+    fn tenth(n: u64) -> Interval {
+        let mut read = Side { bytes: 4096, ..Side::default() };
+        read.latency.record(Nanos(70_000 + n % 40 * 1_000));
+        let (start, end) = (Nanos::from_millis(n * 100), Nanos::from_millis(n * 100 + 100));
+        Interval { start, end, position: n, read, ..Interval::default() }
+    }
+
+    fn sample(n: u64) -> Sample {
+        Sample { at: Nanos::from_millis(n * 100), temperature_c: Some(51.3), ..Sample::default() }
+    }
+
+    /// Intervals and the moments of samples.
+    fn read(entries: Entries<'_>) -> (Vec<Interval>, Vec<Nanos>) {
+        let (mut intervals, mut samples) = (vec![], vec![]);
+        for (_, entry) in entries {
+            match entry {
+                Entry::Interval(raw) => intervals.push(raw.interval().unwrap()),
+                Entry::Sample(json) => samples.push(serde_json::from_str::<Sample>(&json).unwrap().at),
+                Entry::Begin(_) | Entry::Measured(_) => {}
+            }
+        }
+        (intervals, samples)
+    }
+
+    /// All operations up to `until`, without a gap.
+    fn assert_whole(intervals: &[Interval], until: u64) {
+        assert!(intervals.windows(2).all(|pair| pair[0].end == pair[1].start));
+        assert_eq!((intervals[0].start, intervals.last().unwrap().end), (Nanos(0), Nanos::from_millis(until * 100)));
+        assert_eq!(intervals.iter().map(|one| one.read.operations()).sum::<u64>(), until);
+        assert_eq!(intervals.iter().map(|one| one.read.bytes).sum::<u64>(), until * 4096);
+    }
+
+    /// Bug: a long step took up to 256 MB of the memory that was being measured.
+    #[test]
+    fn a_long_step_stays_within_the_limit_and_loses_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let limit = 40_000;
+        let mut spool = spool(dir.path(), limit);
+        spool.measured_from(3, Nanos(5));
+        let long = 6_000;
+        for n in 0..long {
+            spool.interval(3, &tenth(n));
+            spool.sample(3, &sample(n));
+            assert!(spool.end <= limit && spool.file.metadata().unwrap().len() <= limit);
+            if n % 1_499 == 0 {
+                // Killed here: the file under its name holds all but the interval in progress.
+                let mut orphan = Orphan::open(&spool.path, &spool.run).unwrap();
+                let (intervals, samples) = read(orphan.entries().unwrap());
+                let until = intervals.last().unwrap().end.0 / 100_000_000;
+                assert_whole(&intervals, until);
+                let lost = n + 1 - until;
+                assert!(lost < u64::from(spool.together()), "{lost} of {n}");
+                assert_eq!(samples[0], Nanos(0));
+            }
+        }
+        spool.flush();
+        assert!(spool.end <= limit && spool.together() > 8, "{} together", spool.together());
+        assert!(!beside(&spool.path).exists());
+        let (intervals, samples) = read(spool.entries().unwrap());
+        assert_whole(&intervals, long);
+        assert_eq!((samples[0], *samples.last().unwrap()), (Nanos(0), Nanos::from_millis((long - 1) * 100)));
+        assert!(samples.is_sorted() && samples.len() > 8, "{}", samples.len());
+        assert_eq!(spool.dropped(), 0);
+        let kinds = spool.entries().unwrap().filter(|(_, e)| matches!(e, Entry::Begin(_) | Entry::Measured(_))).count();
+        assert_eq!(kinds, 2);
+        spool.clear().unwrap();
+        assert_eq!(spool.together(), 1, "the next step begins whole");
+    }
+
+    #[test]
+    fn killed_before_the_thinned_file_takes_its_name_all_is_there_and_both_can_be_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut spool = spool(dir.path(), 1 << 20);
+        for n in 0..201 {
+            spool.interval(0, &tenth(n));
+            spool.sample(0, &sample(n));
+        }
+        let thinned = spool.write_thinned().unwrap();
+        let old = read(Orphan::open(&spool.path, &spool.run).unwrap().entries().unwrap());
+        assert_eq!((old.0.len(), old.1.len()), (201, 201));
+        assert_whole(&old.0, 201);
+        let (intervals, samples) = read(Orphan::open(&beside(&spool.path), &spool.run).unwrap().entries().unwrap());
+        assert_eq!((thinned.factor, intervals.len(), samples.len()), (2, 101, 101));
+        assert_whole(&intervals, 201);
+        assert_eq!(samples.last(), old.1.last());
+        remove_spool(&spool.path).unwrap();
+        assert!(!spool.path.exists() && !beside(&spool.path).exists());
+        remove_spool(&spool.path).unwrap();
+    }
+
+    #[test]
+    fn no_interval_is_joined_across_a_gap() {
+        let mut thinner = Thinner::new(4);
+        let given: Vec<Interval> = [0, 1, 5, 6, 7, 8, 9].iter().filter_map(|n| thinner.interval(&tenth(*n))).collect();
+        let ends: Vec<u64> = given.iter().chain(&thinner.rest().0).map(|one| one.end.0 / 100_000_000).collect();
+        assert_eq!(ends, [2, 9, 10]);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::error::RecordError;
 use crate::model::{Origin, Run, RunId, State, StepRecord};
 use crate::place;
 use crate::schema::{self, Kind};
-use crate::spool::{Entry, Spool, now};
+use crate::spool::{Entry, Spool, now, remove_spool};
 use basics::Nanos;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, Transaction, TransactionBehavior, params};
 use serde::Serialize;
@@ -243,6 +243,13 @@ impl Store {
         };
         let number = self.number(spool.run())?;
         let mut step = step.clone();
+        spool.flush();
+        if spool.together() > 1 {
+            step.notes.push(format!(
+                "up to {} intervals were joined to one, and of as many samples one was kept, so that the spool stayed small",
+                spool.together()
+            ));
+        }
         if spool.dropped() > 0 {
             step.notes.push(format!(
                 "{} intervals or samples are missing from the series, because the spool had no room for them",
@@ -306,11 +313,8 @@ impl Store {
             .query_row("SELECT spool FROM owner WHERE run = ?", [number], |row| row.get(0))
             .optional()
             .map_err(self.fail())?;
-        if let Some(path) = spool.flatten()
-            && let Err(source) = std::fs::remove_file(&path)
-            && source.kind() != std::io::ErrorKind::NotFound
-        {
-            return Err(RecordError::Io { action: "remove the spool", path: path.into(), source });
+        if let Some(path) = spool.flatten().map(PathBuf::from) {
+            remove_spool(&path).map_err(|source| RecordError::Io { action: "remove the spool", path, source })?;
         }
         self.db.execute("DELETE FROM owner WHERE run = ?", [number]).map_err(self.fail())?;
         Ok(())
