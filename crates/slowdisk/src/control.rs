@@ -4,7 +4,7 @@ use crate::emulator::Steering;
 use crate::error::{SlowdiskError, io_at};
 use crate::faults::Fault;
 use crate::figures::Figures;
-use crate::registry::SOCKET;
+use crate::registry::{Description, SOCKET};
 use rustix::fs::Mode;
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
+use sys::process::{Identity, Life};
 
 /// A question may be no longer, and take no longer to be asked.
 const LONGEST: u64 = 1 << 20;
@@ -109,12 +110,13 @@ fn send(mut stream: &UnixStream, message: &impl Serialize) -> io::Result<()> {
 #[derive(Debug)]
 pub struct Client {
     folder: PathBuf,
+    owner: Identity,
 }
 
 impl Client {
-    /// For the disk that has this folder.
-    pub fn new(folder: &Path) -> Self {
-        Client { folder: folder.to_owned() }
+    /// For this disk, which has this folder.
+    pub fn new(description: &Description, folder: &Path) -> Self {
+        Client { folder: folder.to_owned(), owner: description.owner.clone() }
     }
 
     fn ask(&self, question: &Question) -> Result<Answer, SlowdiskError> {
@@ -160,7 +162,7 @@ impl Client {
     pub fn stop(&self) -> Result<(), SlowdiskError> {
         self.ask(&Question::Stop)?;
         let began = Instant::now();
-        while self.folder.exists() {
+        while self.owner.life().is_ok_and(|life| life != Life::Gone) {
             if began.elapsed() > GONE {
                 let why =
                     "the emulated disk agreed to stop and is not gone yet; look again with `tiermark emulate list`";

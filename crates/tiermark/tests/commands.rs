@@ -11,8 +11,22 @@ use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-const VERBS: [&str; 12] =
-    ["check", "tiers", "methods", "run", "runs", "show", "compare", "report", "export", "import", "completions", "man"];
+const VERBS: [&str; 14] = [
+    "check",
+    "tiers",
+    "methods",
+    "profiles",
+    "run",
+    "runs",
+    "show",
+    "compare",
+    "report",
+    "export",
+    "import",
+    "emulate",
+    "completions",
+    "man",
+];
 
 fn tree(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../machine/tests/trees").join(name)

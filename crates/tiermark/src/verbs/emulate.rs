@@ -202,7 +202,7 @@ fn list(context: &Context, registry: &Registry) -> Result<ExitCode> {
 
 fn show(context: &Context, registry: &Registry, name: &str) -> Result<ExitCode> {
     let (description, folder) = registry.find(name)?;
-    let figures = Client::new(&folder).figures()?;
+    let figures = Client::new(&description, &folder).figures()?;
     if context.json {
         let mut document = document(&description);
         document["figures"] = serde_json::to_value(&figures)?;
@@ -233,8 +233,8 @@ fn show(context: &Context, registry: &Registry, name: &str) -> Result<ExitCode> 
 }
 
 fn stop(context: &Context, registry: &Registry, name: &str) -> Result<ExitCode> {
-    let (_, folder) = registry.find(name)?;
-    Client::new(&folder).stop()?;
+    let (description, folder) = registry.find(name)?;
+    Client::new(&description, &folder).stop()?;
     if context.json {
         out::print_json(&json!({ "schema": SCHEMA, "name": name, "stopped": true }))?;
     } else {
@@ -246,8 +246,8 @@ fn stop(context: &Context, registry: &Registry, name: &str) -> Result<ExitCode> 
 fn fault(context: &Context, registry: &Registry, name: &str, faults: &[String]) -> Result<ExitCode> {
     // A mistake is told here, with its own exit status.
     faults.iter().try_for_each(|spec| spec.parse::<Fault>().map(drop))?;
-    let (_, folder) = registry.find(name)?;
-    let client = Client::new(&folder);
+    let (description, folder) = registry.find(name)?;
+    let client = Client::new(&description, &folder);
     client.fault(faults)?;
     if context.json {
         let figures = client.figures()?;
