@@ -44,9 +44,7 @@ pub(crate) struct SpoolPlace {
 /// The first of `$XDG_RUNTIME_DIR`, `/dev/shm` and `/run` that is in memory, writable and not full; else the database's
 /// own folder, where the run's intervals are written to a disk in mid-step.
 pub(crate) fn for_spool(database: &Path) -> SpoolPlace {
-    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
-    let candidates = runtime.into_iter().chain(["/dev/shm".into(), "/run".into()]);
-    first_in_memory(candidates).unwrap_or_else(|| {
+    first_in_memory(in_memory()).unwrap_or_else(|| {
         let dir = match database.parent() {
             Some(dir) if dir != Path::new("") => dir.to_owned(),
             _ => PathBuf::from("."),
@@ -54,6 +52,12 @@ pub(crate) fn for_spool(database: &Path) -> SpoolPlace {
         let limit = statvfs(&dir).map_or(LARGEST_SPOOL, |stat| (free(&stat) / 4).min(LARGEST_SPOOL));
         SpoolPlace { dir, limit, in_memory: false }
     })
+}
+
+/// Where spools are looked for and made, the best first.
+pub(crate) fn in_memory() -> impl Iterator<Item = PathBuf> {
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
+    runtime.into_iter().chain(["/dev/shm".into(), "/run".into()])
 }
 
 fn first_in_memory(mut candidates: impl Iterator<Item = PathBuf>) -> Option<SpoolPlace> {

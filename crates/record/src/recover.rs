@@ -3,11 +3,12 @@
 
 use crate::error::RecordError;
 use crate::model::{Run, RunId, State, StepRecord};
-use crate::spool::{Entry, Orphan};
+use crate::place;
+use crate::spool::{Entry, Orphan, remove_spool};
 use crate::store::{Series, Store, end, immediate, insert_step};
 use basics::{Interval, Nanos, NotRun};
 use rusqlite::{Transaction, params};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use sys::process::{Identity, Life};
 
 /// A run whose process is gone.
@@ -22,6 +23,8 @@ impl Store {
     /// Marks the runs of dead processes *interrupted*, keeps what they had spooled, and removes their spools. Runs of
     /// living processes, and of processes of other containers, are left alone. Gives the names of the interrupted runs.
     ///
+    /// Spools whose process and whose database are both gone are removed too: there is no run to which they belong.
+    ///
     /// # Errors
     /// Those of the database; [`RecordError::Io`] when `/proc` does not tell who lives.
     pub fn recover(&mut self) -> Result<Vec<RunId>, RecordError> {
@@ -31,6 +34,7 @@ impl Store {
                 recovered.push(id);
             }
         }
+        place::in_memory().for_each(|dir| sweep(&dir));
         Ok(recovered)
     }
 
@@ -59,6 +63,24 @@ impl Store {
             // Another user's spool: it stays on the list for whoever may remove it.
             Ok(()) | Err(RecordError::Io { .. }) => Ok(was_running.then_some(dead.id)),
             Err(error) => Err(error),
+        }
+    }
+}
+
+/// Removes what nobody else will find. What cannot be read or removed is another user's, who will.
+fn sweep(dir: &Path) {
+    for path in std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path()) {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let run = name.strip_prefix("tiermark-").filter(|_| name.ends_with(".spool")).and_then(|rest| rest.get(..8));
+        let orphan = run.and_then(|run| Orphan::open(&path, &run.to_owned()));
+        let owner = orphan.and_then(|mut orphan| orphan.owner().ok().flatten());
+        let forsaken = owner.is_some_and(|owner| {
+            let database = std::fs::symlink_metadata(&owner.database);
+            database.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+                && owner.process.life().is_ok_and(|life| life == Life::Gone)
+        });
+        if forsaken {
+            let _ = remove_spool(&path);
         }
     }
 }

@@ -5,34 +5,46 @@
 //! then takes its name, and from there on entries come in as thin as that. What SIGKILL loses is the interval in
 //! progress, which is wider then. Both files together stay within the limit.
 //!
-//! The file begins with [`MAGIC`] and the run's name. An entry is its length (u32), the CRC-32 of its body (u32), and
+//! The file begins with [`MAGIC`] and the run's name; its first entry tells its process and its database ([`Owner`]), for
+//! the database knows its spool, and when that is gone nobody else would. An entry is its length (u32), the CRC-32 of its body (u32), and
 //! the body: kind (u8), step (u32), content; all little-endian. A killed writer leaves at most one torn entry at the end,
 //! which the length or the checksum tells.
 
 use crate::blob::RawInterval;
 use crate::error::RecordError;
 use crate::model::RunId;
-use crate::thin::Thinner;
+use crate::thin::{Bounded, Thinner, copy_thinned};
 use basics::{Interval, Nanos};
 use observe::Sample;
 use rustix::fs::{Mode, OFlags};
+use serde::{Deserialize, Serialize};
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
+use sys::process::Identity;
 
 /// The first bytes of a spool; the digit is the format's version.
 const MAGIC: &[u8; 8] = b"TMSPOOL1";
 /// Magic and the run's name.
 const HEADER: u64 = 16;
 /// No entry is longer; a longer length is a torn or foreign one.
-const LONGEST_ENTRY: u32 = 1 << 20;
+pub(crate) const LONGEST_ENTRY: u32 = 1 << 20;
 
-const BEGIN: u8 = 0;
-const INTERVAL: u8 = 1;
-const SAMPLE: u8 = 2;
-const MEASURED: u8 = 3;
+pub(crate) const BEGIN: u8 = 0;
+pub(crate) const INTERVAL: u8 = 1;
+pub(crate) const SAMPLE: u8 = 2;
+pub(crate) const MEASURED: u8 = 3;
+const OWNER: u8 = 4;
+
+/// Whose spool it is.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Owner {
+    pub process: Identity,
+    /// The full path.
+    pub database: PathBuf,
+}
 
 /// The spool of a run, held by its process. Dropping it removes the file, unless it holds what was never committed: that is
 /// for [`Store::finish`](crate::Store::finish) or the next start's [`Store::recover`](crate::Store::recover).
@@ -41,6 +53,8 @@ pub struct Spool {
     run: RunId,
     path: PathBuf,
     file: File,
+    /// Where the first entry of a step goes.
+    start: u64,
     /// Where the next entry goes.
     end: u64,
     limit: u64,
@@ -56,12 +70,22 @@ pub struct Spool {
 
 impl Spool {
     /// Makes the file at `path`, which must not exist.
-    pub(crate) fn create(run: &RunId, path: PathBuf, limit: u64, in_memory: bool) -> Result<Self, RecordError> {
+    pub(crate) fn create(
+        run: &RunId,
+        path: PathBuf,
+        owner: &Owner,
+        limit: u64,
+        in_memory: bool,
+    ) -> Result<Self, RecordError> {
         let fail = |source| RecordError::Io { action: "make the spool", path: path.clone(), source };
         let file = make(&path).map_err(fail)?;
         let mut header = MAGIC.to_vec();
         header.extend_from_slice(&run.as_bytes()[..8.min(run.len())]);
         header.resize(HEADER as usize, 0);
+        let mut body = Vec::new();
+        // A path that is no text fails, and leaves an owner that nobody can read: such a spool is never swept away.
+        encode(&mut body, 0, OWNER, |body| drop(serde_json::to_writer(body, owner)));
+        header.extend_from_slice(&body);
         if let Err(error) = file.write_all_at(&header, 0) {
             let _ = std::fs::remove_file(&path);
             return Err(fail(error));
@@ -70,14 +94,15 @@ impl Spool {
             run: run.clone(),
             path,
             file,
-            end: HEADER,
+            start: header.len() as u64,
+            end: header.len() as u64,
             limit,
             thin_at: limit / 3 * 2,
             thinner: Thinner::new(1),
             in_memory,
             step: None,
             dropped: 0,
-            body: Vec::new(),
+            body,
         })
     }
 
@@ -194,7 +219,7 @@ impl Spool {
     fn write_thinned(&mut self) -> io::Result<Thinned> {
         let room = self.limit.saturating_sub(self.end);
         let path = beside(&self.path);
-        let mut header = [0; HEADER as usize];
+        let mut header = vec![0; self.start as usize];
         self.file.read_exact_at(&mut header, 0)?;
         for factor in [2, 4, 8, 16, 32, 64] {
             match std::fs::remove_file(&path) {
@@ -202,10 +227,10 @@ impl Spool {
                 _ => {}
             }
             let file = make(&path)?;
-            let mut out = Bounded { out: BufWriter::new(&file), end: 0, room, body: Vec::new() };
+            let mut out = Bounded::new(&file, room);
             if out.write(&header)? && copy_thinned(self.entries()?, factor, &mut out)? {
                 let end = out.end;
-                out.out.flush()?;
+                out.flush()?;
                 drop(out);
                 return Ok(Thinned { file, end, factor });
             }
@@ -215,14 +240,14 @@ impl Spool {
 
     /// All entries since the last [`Spool::clear`].
     pub(crate) fn entries(&mut self) -> io::Result<Entries<'_>> {
-        self.file.seek(SeekFrom::Start(HEADER))?;
-        Ok(Entries(BufReader::new((&self.file).take(self.end - HEADER))))
+        self.file.seek(SeekFrom::Start(self.start))?;
+        Ok(Entries(BufReader::new((&self.file).take(self.end - self.start))))
     }
 
     /// Forgets the entries, which are in the database now.
     pub(crate) fn clear(&mut self) -> io::Result<()> {
-        self.file.set_len(HEADER)?;
-        self.end = HEADER;
+        self.file.set_len(self.start)?;
+        self.end = self.start;
         self.step = None;
         self.dropped = 0;
         self.thin_at = self.limit / 3 * 2;
@@ -233,7 +258,7 @@ impl Spool {
 
 impl Drop for Spool {
     fn drop(&mut self) {
-        if self.end == HEADER {
+        if self.end == self.start {
             // Should it fail: the path stands in the database until the file is gone.
             let _ = std::fs::remove_file(&self.path);
         } else {
@@ -248,77 +273,6 @@ struct Thinned {
     end: u64,
     /// How many of its entries became one.
     factor: u32,
-}
-
-/// Writes entries as long as there is room.
-struct Bounded<'a> {
-    out: BufWriter<&'a File>,
-    end: u64,
-    room: u64,
-    body: Vec<u8>,
-}
-
-impl Bounded<'_> {
-    /// False without room.
-    fn write(&mut self, bytes: &[u8]) -> io::Result<bool> {
-        self.end += bytes.len() as u64;
-        let fits = self.end <= self.room;
-        if fits {
-            self.out.write_all(bytes)?;
-        }
-        Ok(fits)
-    }
-
-    fn entry(&mut self, step: u32, kind: u8, content: impl FnOnce(&mut Vec<u8>)) -> io::Result<bool> {
-        let mut body = std::mem::take(&mut self.body);
-        encode(&mut body, step, kind, content);
-        let fits = body.len() <= 8 + LONGEST_ENTRY as usize && self.write(&body)?;
-        self.body = body;
-        Ok(fits)
-    }
-
-    fn interval(&mut self, step: u32, interval: Option<Interval>) -> io::Result<bool> {
-        interval.map_or(Ok(true), |one| self.entry(step, INTERVAL, |body| RawInterval::of(&one).encode(body)))
-    }
-
-    fn sample(&mut self, step: u32, sample: Option<Vec<u8>>) -> io::Result<bool> {
-        sample.map_or(Ok(true), |json| self.entry(step, SAMPLE, |body| body.extend_from_slice(&json)))
-    }
-}
-
-/// False when there was no room for all.
-fn copy_thinned(entries: Entries<'_>, factor: u32, out: &mut Bounded<'_>) -> io::Result<bool> {
-    let mut thinner = Thinner::new(factor);
-    let mut now = 0;
-    let rest = |thinner: &mut Thinner, step, out: &mut Bounded<'_>| -> io::Result<bool> {
-        let (interval, sample) = thinner.rest();
-        Ok(out.interval(step, interval)? && out.sample(step, sample)?)
-    };
-    for (step, entry) in entries {
-        if step != now {
-            if !rest(&mut thinner, now, out)? {
-                return Ok(false);
-            }
-            now = step;
-        }
-        let fits = match entry {
-            Entry::Begin(at) => out.entry(step, BEGIN, |body| body.extend_from_slice(&at.0.to_le_bytes()))?,
-            Entry::Measured(at) => out.entry(step, MEASURED, |body| body.extend_from_slice(&at.0.to_le_bytes()))?,
-            Entry::Interval(raw) => {
-                let interval = raw.interval().map_err(|error| io::Error::other(error.to_string()))?;
-                let complete = thinner.interval(&interval);
-                out.interval(step, complete)?
-            }
-            Entry::Sample(json) => {
-                let kept = thinner.sample(json.into_bytes());
-                out.sample(step, kept)?
-            }
-        };
-        if !fits {
-            return Ok(false);
-        }
-    }
-    rest(&mut thinner, now, out)
 }
 
 /// Makes a file that must not exist, for this user only.
@@ -346,7 +300,7 @@ pub(crate) fn remove_spool(path: &Path) -> io::Result<()> {
 }
 
 /// Makes `body` an entry.
-fn encode(body: &mut Vec<u8>, step: u32, kind: u8, content: impl FnOnce(&mut Vec<u8>)) {
+pub(crate) fn encode(body: &mut Vec<u8>, step: u32, kind: u8, content: impl FnOnce(&mut Vec<u8>)) {
     body.clear();
     body.extend_from_slice(&[0; 8]);
     body.push(kind);
@@ -384,6 +338,14 @@ impl Orphan {
         known.then_some(Orphan(file))
     }
 
+    /// Whose it is, where that can be read.
+    pub fn owner(&mut self) -> io::Result<Option<Owner>> {
+        self.0.seek(SeekFrom::Start(HEADER))?;
+        let first = Entries(BufReader::new((&self.0).take(u64::MAX))).body();
+        let owner = first.filter(|body| body[0] == OWNER);
+        Ok(owner.and_then(|body| serde_json::from_slice(&body[5..]).ok()))
+    }
+
     /// Its entries, up to the first that is torn.
     pub fn entries(&mut self) -> io::Result<Entries<'_>> {
         self.0.seek(SeekFrom::Start(HEADER))?;
@@ -406,10 +368,9 @@ pub(crate) enum Entry {
 /// Reads entries until the end or the first torn one, in bounded memory.
 pub(crate) struct Entries<'a>(BufReader<io::Take<&'a File>>);
 
-impl Iterator for Entries<'_> {
-    type Item = (u32, Entry);
-
-    fn next(&mut self) -> Option<Self::Item> {
+impl Entries<'_> {
+    /// The next one that is whole: kind, step, content.
+    fn body(&mut self) -> Option<Vec<u8>> {
         let mut head = [0; 8];
         self.0.read_exact(&mut head).ok()?;
         let (length, checksum) = (u32_at(&head, 0)?, u32_at(&head, 4)?);
@@ -418,8 +379,17 @@ impl Iterator for Entries<'_> {
         }
         let mut body = vec![0; length as usize];
         self.0.read_exact(&mut body).ok()?;
-        if crc32fast::hash(&body) != checksum {
-            return None;
+        (crc32fast::hash(&body) == checksum).then_some(body)
+    }
+}
+
+impl Iterator for Entries<'_> {
+    type Item = (u32, Entry);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut body = self.body()?;
+        if body[0] == OWNER {
+            body = self.body()?;
         }
         let (step, content) = (u32_at(&body, 1)?, &body[5..]);
         let entry = match body[0] {
@@ -449,7 +419,8 @@ mod tests {
     }
 
     fn spool(dir: &Path, limit: u64) -> Spool {
-        Spool::create(&"0123abcd".to_owned(), dir.join("a.spool"), limit, true).unwrap()
+        let owner = Owner { process: Identity::of_this_process().unwrap(), database: dir.join("a.db") };
+        Spool::create(&"0123abcd".to_owned(), dir.join("a.spool"), &owner, limit, true).unwrap()
     }
 
     #[test]
@@ -479,7 +450,7 @@ mod tests {
     #[test]
     fn without_room_entries_are_counted_and_the_others_kept() {
         let dir = tempfile::tempdir().unwrap();
-        let mut spool = spool(dir.path(), 400);
+        let mut spool = spool(dir.path(), 700);
         for i in 0..50 {
             spool.interval(0, &interval(i));
         }

@@ -6,7 +6,7 @@ use crate::error::RecordError;
 use crate::model::{Origin, Run, RunId, State, StepRecord};
 use crate::place;
 use crate::schema::{self, Kind};
-use crate::spool::{Entry, Spool, now, remove_spool};
+use crate::spool::{Entry, Owner, Spool, now, remove_spool};
 use basics::Nanos;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, Transaction, TransactionBehavior, params};
 use serde::Serialize;
@@ -190,11 +190,7 @@ impl Store {
     /// when `/proc` does not tell who this process is.
     pub fn begin(&mut self, run: &Run) -> Result<RunId, RecordError> {
         let fail = self.fail();
-        let owner = Identity::of_this_process().map_err(|source| RecordError::Io {
-            action: "tell this process apart from others in",
-            path: "/proc".into(),
-            source,
-        })?;
+        let owner = this_process()?;
         let transaction = immediate(&mut self.db).map_err(&fail)?;
         let id = free_id(&transaction, &run.id).map_err(&fail)?;
         let run = Run { id, state: State::Running, ended: None, ..run.clone() };
@@ -209,7 +205,7 @@ impl Store {
     /// Makes the run's spool in memory-backed storage. Its path stands in the database before the file exists.
     ///
     /// # Errors
-    /// Those of the database; [`RecordError::Io`] when the file cannot be made.
+    /// Those of the database; [`RecordError::Io`] when the file cannot be made, or `/proc` does not tell who this process is.
     pub fn spool(&mut self, run: &RunId) -> Result<Spool, RecordError> {
         let place = place::for_spool(&self.path);
         let random: String =
@@ -220,7 +216,9 @@ impl Store {
         self.db
             .execute("UPDATE owner SET spool = ? WHERE run = ?", params![path.to_string_lossy(), number])
             .map_err(self.fail())?;
-        let spool = Spool::create(run, path, place.limit, place.in_memory)?;
+        let database = std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone());
+        let owner = Owner { process: this_process()?, database };
+        let spool = Spool::create(run, path, &owner, place.limit, place.in_memory)?;
         if !spool.in_memory() {
             self.note(
                 run,
@@ -393,6 +391,11 @@ impl Store {
             .map_err(self.fail())?
             .ok_or_else(|| RecordError::NoSuchRun { asked: run.clone() })
     }
+}
+
+fn this_process() -> Result<Identity, RecordError> {
+    let action = "tell this process apart from others in";
+    Identity::of_this_process().map_err(|source| RecordError::Io { action, path: "/proc".into(), source })
 }
 
 /// Whether this is a whole name as runs have.

@@ -1,7 +1,11 @@
 //! Fewer entries that say the same: neighbouring intervals joined, and one of as many samples, which are counters as they
 //! stood. The last of each is held back until it is known whether more follows.
 
+use crate::blob::RawInterval;
+use crate::spool::{BEGIN, Entries, Entry, INTERVAL, LONGEST_ENTRY, MEASURED, SAMPLE, encode};
 use basics::Interval;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
 
 /// Joins what comes one after the other.
 #[derive(Debug)]
@@ -51,4 +55,85 @@ impl Thinner {
         self.samples = 0;
         (self.joined.take().map(|(interval, _)| interval), self.last_sample.take())
     }
+}
+
+/// Writes entries as long as there is room.
+pub(crate) struct Bounded<'a> {
+    out: BufWriter<&'a File>,
+    /// Bytes written.
+    pub end: u64,
+    room: u64,
+    body: Vec<u8>,
+}
+
+impl<'a> Bounded<'a> {
+    pub fn new(file: &'a File, room: u64) -> Self {
+        Bounded { out: BufWriter::new(file), end: 0, room, body: Vec::new() }
+    }
+
+    /// False without room.
+    pub fn write(&mut self, bytes: &[u8]) -> io::Result<bool> {
+        self.end += bytes.len() as u64;
+        let fits = self.end <= self.room;
+        if fits {
+            self.out.write_all(bytes)?;
+        }
+        Ok(fits)
+    }
+
+    /// What was written is in the file.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+
+    fn entry(&mut self, step: u32, kind: u8, content: impl FnOnce(&mut Vec<u8>)) -> io::Result<bool> {
+        let mut body = std::mem::take(&mut self.body);
+        encode(&mut body, step, kind, content);
+        let fits = body.len() <= 8 + LONGEST_ENTRY as usize && self.write(&body)?;
+        self.body = body;
+        Ok(fits)
+    }
+
+    fn interval(&mut self, step: u32, interval: Option<Interval>) -> io::Result<bool> {
+        interval.map_or(Ok(true), |one| self.entry(step, INTERVAL, |body| RawInterval::of(&one).encode(body)))
+    }
+
+    fn sample(&mut self, step: u32, sample: Option<Vec<u8>>) -> io::Result<bool> {
+        sample.map_or(Ok(true), |json| self.entry(step, SAMPLE, |body| body.extend_from_slice(&json)))
+    }
+}
+
+/// False when there was no room for all.
+pub(crate) fn copy_thinned(entries: Entries<'_>, factor: u32, out: &mut Bounded<'_>) -> io::Result<bool> {
+    let mut thinner = Thinner::new(factor);
+    let mut now = 0;
+    let rest = |thinner: &mut Thinner, step, out: &mut Bounded<'_>| -> io::Result<bool> {
+        let (interval, sample) = thinner.rest();
+        Ok(out.interval(step, interval)? && out.sample(step, sample)?)
+    };
+    for (step, entry) in entries {
+        if step != now {
+            if !rest(&mut thinner, now, out)? {
+                return Ok(false);
+            }
+            now = step;
+        }
+        let fits = match entry {
+            Entry::Begin(at) => out.entry(step, BEGIN, |body| body.extend_from_slice(&at.0.to_le_bytes()))?,
+            Entry::Measured(at) => out.entry(step, MEASURED, |body| body.extend_from_slice(&at.0.to_le_bytes()))?,
+            Entry::Interval(raw) => {
+                let interval = raw.interval().map_err(|error| io::Error::other(error.to_string()))?;
+                let complete = thinner.interval(&interval);
+                out.interval(step, complete)?
+            }
+            Entry::Sample(json) => {
+                let kept = thinner.sample(json.into_bytes());
+                out.sample(step, kept)?
+            }
+        };
+        if !fits {
+            return Ok(false);
+        }
+    }
+    rest(&mut thinner, now, out)
 }

@@ -8,7 +8,7 @@ use basics::Interval;
 use record::{RecordError, State, Store};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// Database to measure into until killed.
@@ -36,6 +36,45 @@ fn measure(database: &Path) -> ! {
     unreachable!("steps without end")
 }
 
+/// A process that measures into the database.
+fn measuring(database: &Path) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "killed_at_any_moment_all_but_the_interval_in_progress_is_kept", "--nocapture"])
+        .env(ORDERS, database)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+/// Bug: a killed run whose database was then removed left its spool in memory for ever.
+#[test]
+fn a_spool_whose_process_and_database_are_gone_is_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut elsewhere = Store::open(&dir.path().join("elsewhere.db")).unwrap();
+    let folder = dir.path().join("removed");
+    let mut child = measuring(&folder.join("tiermark.db"));
+    let mut told = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let spool: PathBuf = told.find_map(|line| line.strip_prefix("spool ").map(PathBuf::from)).unwrap();
+    told.find(|line| line.starts_with("interval ")).unwrap();
+    // Stopped, so that it neither ends nor makes anything anew while its folder goes.
+    let process = rustix::process::Pid::from_raw(child.id().try_into().unwrap()).unwrap();
+    rustix::process::kill_process(process, rustix::process::Signal::STOP).unwrap();
+    let kept = dir.path().join("kept");
+    std::fs::rename(&folder, &kept).unwrap();
+    elsewhere.recover().unwrap();
+    assert!(spool.exists(), "its process lives");
+    std::fs::rename(&kept, &folder).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    elsewhere.recover().unwrap();
+    assert!(spool.exists(), "its database is there and knows it");
+    std::fs::remove_dir_all(&folder).unwrap();
+    let beside = PathBuf::from(format!("{}.new", spool.display()));
+    std::fs::write(&beside, "killed while it was thinned").unwrap();
+    elsewhere.recover().unwrap();
+    assert!(!spool.exists() && !beside.exists());
+}
+
 /// A step whose turn did not come.
 const NOT_RUN: State = State::NotRun(basics::NotRun::Interrupted);
 
@@ -50,12 +89,7 @@ fn killed_at_any_moment_all_but_the_interval_in_progress_is_kept() {
     let database = dir.path().join("tiermark.db");
     let mut inside_a_step = 0;
     for round in 0..rounds {
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "killed_at_any_moment_all_but_the_interval_in_progress_is_kept", "--nocapture"])
-            .env(ORDERS, &database)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = measuring(&database);
         let mut told = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
         let spool: PathBuf = told.find_map(|line| line.strip_prefix("spool ").map(PathBuf::from)).unwrap();
         // Not random, so that a failure can be had again; spread over a few steps all the same.
