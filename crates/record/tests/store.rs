@@ -283,6 +283,8 @@ fn a_full_disk_is_told_and_what_was_committed_is_kept() {
     std::fs::write(dir.path().join("fill"), vec![0; 1 << 20]).unwrap_err();
     let error = Store::open(&dir.path().join("other.db")).map(drop).unwrap_err();
     assert!(matches!(error, RecordError::Full { .. }), "{error:?}");
+    // What was not committed outlives this process, and its database does not.
+    std::fs::remove_file(spool.path()).unwrap();
 }
 
 #[test]
