@@ -32,8 +32,6 @@ const Z: f64 = 1.96;
 const TELLING: f64 = 0.15;
 /// Fewest repeats on each side for an interval from the spread between them.
 const REPEATS: usize = 3;
-/// The median of a normal sample is this much less certain than its mean: √(π/2).
-const MEDIAN_EFFICIENCY: f64 = 1.2533;
 /// Fewest operations in a joined interval for a p99 of its own.
 const FOR_A_P99: u64 = 100;
 
@@ -141,13 +139,9 @@ fn rate(step: &StepView<'_>, way: Way) -> Option<Measured> {
         return None;
     }
     let scale = if large_blocks(&[step]) { side.bytes as f64 / side.operations() as f64 / 1e6 } else { 1.0 };
-    let pieces = series::pieces(step, way);
-    let whole = side.operations() as f64 / step.elapsed.secs();
-    // Quantised rates have coarse medians: join first. An fsync at the end is part of the work, so no stretch without it
-    // stands for the whole.
-    let typical = median(&series::rates(&series::joined(pieces.clone()))).filter(|_| !step.job.end_fsync);
-    let value = Some(typical.unwrap_or(whole)).filter(|value| value.is_finite() && *value > 0.0)?;
-    let noise = batch_means(&series::rates(&pieces)).map(|interval| MEDIAN_EFFICIENCY * interval.half_width / value);
+    // Operations over the whole time, an fsync at its end included: the rate that every other output gives.
+    let value = Some(side.operations() as f64 / step.elapsed.secs()).filter(|value| value.is_finite())?;
+    let noise = batch_means(&series::rates(&series::pieces(step, way))).map(|interval| interval.half_width / value);
     Some(Measured { value: value * scale, noise })
 }
 
@@ -358,6 +352,17 @@ mod tests {
         let tight =
             rate_of(&runs([1000.0, 1001.0, 999.0, 1000.0, 1002.0]), &runs([1020.0, 1021.0, 1019.0, 1020.0, 1022.0]));
         assert_eq!(tight.verdict, Verdict::Better);
+    }
+
+    /// Bug: the rate of a step that stalled was the median of its intervals here and operations over time elsewhere.
+    #[test]
+    fn the_rate_is_the_one_that_a_summary_gives() {
+        let stalled = || {
+            let counts: Vec<u64> = (0..30).map(|i| if i % 3 == 0 { 10 } else { 700 }).collect();
+            Step::page_read("sda", Nanos(1_000_000)).replaced(&counts, Nanos(1_000_000))
+        };
+        let rate = rate_of(&[run(stalled())], &[run(stalled())]);
+        assert_eq!(rate.before, crate::summarise(&stalled().view()).read.unwrap().iops);
     }
 
     #[test]

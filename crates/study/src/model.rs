@@ -298,7 +298,7 @@ pub struct FigureComparison {
     pub figure: String,
     /// False when less is better (latencies).
     pub more_is_better: bool,
-    /// Median over the intervals, or the repeats, of the first.
+    /// Of the first: a rate over the whole measured time, a percentile of all operations; the median of the repeats.
     pub before: f64,
     /// The same of the second.
     pub after: f64,
