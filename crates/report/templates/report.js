@@ -318,7 +318,6 @@
 
   // ---- over time --------------------------------------------------------------------------------------------------
 
-  const STALL = 0.1; // a tenth of the step's own mean rate
   function time() {
     const now = state.time;
     const run = data.runs.find((candidate) => candidate.run === now.run) ?? data.runs[0];
@@ -336,19 +335,10 @@
           text: middle.map((t, i) => `${plain(step.subject)}, ${plain(step.name)}, ${way}<br>${three(step.series[way][now.metric][i])} ${now.metric === "mbps" ? "MB/s" : "IOPS"}<br>p99 ${micros(step.series[way].p99[i])}`), hovertemplate: "%{text}<br>at %{x:.1f} s<extra></extra>" });
       });
       traces.push({ type: "scatter", mode: "lines", yaxis: "y2", x: middle, y: step.series.max, line: { color: colorOf(step.color), width: 1.2 }, hovertemplate: `${plain(step.subject)}, largest latency %{y:,.0f} µs<br>at %{x:.1f} s<extra></extra>` });
-      // Stalls: intervals in which hardly anything was completed, joined where they follow each other.
-      const total = step.series.t.map((_, i) => step.series.read.iops[i] + step.series.write.iops[i]);
-      const mean = total.reduce((sum, rate) => sum + rate, 0) / total.length;
-      let from = null;
-      total.forEach((rate, i) => {
-        const stalled = rate < STALL * mean;
-        const next = i + 1 < total.length && total[i + 1] < STALL * mean;
-        if (stalled && from === null) from = at + step.series.t[i];
-        if (stalled && !next) {
-          stalls += 1;
-          shapes.push({ type: "rect", xref: "x", yref: "paper", x0: from, x1: at + step.series.t[i] + step.series.w[i], y0: domains.latency[0], y1: 1, fillcolor: css("--bad"), opacity: 0.22, line: { width: 0 }, layer: "below" });
-          from = null;
-        }
+      // The list that the findings speak of.
+      step.stalls.forEach(([from, to]) => {
+        stalls += 1;
+        shapes.push({ type: "rect", xref: "x", yref: "paper", x0: at + from, x1: at + to, y0: domains.latency[0], y1: 1, fillcolor: css("--bad"), opacity: 0.22, line: { width: 0 }, layer: "below" });
       });
       if (now.step === "all") {
         shapes.push({ type: "line", xref: "x", yref: "paper", x0: at, x1: at, y0: 0, y1: 1, line: { color: css("--grid"), width: 1 }, layer: "below" });
@@ -415,7 +405,7 @@
     const joined = Math.max(1, ...list.map((step) => step.series.joined));
     $("time-note").textContent = [
       "Solid is reads, dotted writes.",
-      stalls ? `${stalls} ${stalls === 1 ? "stall is" : "stalls are"} shaded: under a tenth of the step's mean rate.` : "No stall: no interval fell under a tenth of its step's mean rate.",
+      stalls ? `${stalls} ${stalls === 1 ? "stall is" : "stalls are"} shaded: under a quarter of the step's usual rate, with an operation that hung.` : "No stall: nowhere did the rate fall under a quarter of the usual while an operation hung.",
       samples.throttled.some(Boolean) ? "Throttling is shaded in the lowest part." : run.throttle_known ? "No throttling was reported meanwhile." : "Throttling is not reported by this machine.",
       joined > 1 ? `Each point joins ${joined} intervals.` : "",
     ].filter(Boolean).join(" ");

@@ -13,6 +13,7 @@ mod likeness;
 pub mod little;
 pub mod model;
 mod series;
+mod stalls;
 mod summary;
 #[cfg(test)]
 mod testing;
@@ -21,4 +22,5 @@ mod work;
 pub use check::explain;
 pub use compare::compare;
 pub use model::*;
+pub use stalls::{Stall, stalls};
 pub use summary::{latency, summarise};

@@ -11,7 +11,7 @@ use observe::Sample;
 use profile::Figure;
 use record::{Origin, Record, StepRecord};
 use serde_json::{Map, Value, json};
-use study::{LatencySummary, SideSummary, StepSummary};
+use study::{LatencySummary, SideSummary, Stall, StepSummary};
 
 /// Most points of one step's series; longer series are joined.
 const POINTS: usize = 1200;
@@ -25,11 +25,13 @@ pub fn data(entries: &[Entry<'_>], page: &Page) -> Value {
         .iter()
         .map(|entry| {
             let record = entry.record;
+            let view = crate::view::view(record);
             let steps: Vec<Value> = record
                 .steps
                 .iter()
                 .zip(&entry.steps)
-                .map(|(step, summary)| self::step(record, step, summary, page, several))
+                .zip(&view.steps)
+                .map(|((step, summary), view)| self::step(record, step, summary, &study::stalls(view), page, several))
                 .collect();
             json!({
                 "run": record.run.id,
@@ -49,7 +51,14 @@ pub fn data(entries: &[Entry<'_>], page: &Page) -> Value {
     })
 }
 
-fn step(record: &Record, step: &StepRecord, summary: &StepSummary, page: &Page, several: bool) -> Value {
+fn step(
+    record: &Record,
+    step: &StepRecord,
+    summary: &StepSummary,
+    stalls: &[Stall],
+    page: &Page,
+    several: bool,
+) -> Value {
     let subject = step.tier.as_deref().unwrap_or(&step.target);
     let mut label = if several { format!("{subject} ({})", record.run.id) } else { subject.to_owned() };
     if words::partial(step) {
@@ -72,6 +81,7 @@ fn step(record: &Record, step: &StepRecord, summary: &StepSummary, page: &Page, 
         "read": side(&step.read, summary.read.as_ref()),
         "write": side(&step.write, summary.write.as_ref()),
         "series": series,
+        "stalls": stalls.iter().map(|stall| [stall.from.secs(), stall.to.secs()]).collect::<Vec<_>>(),
         "machine": machine(&measured(record, step), step.measured_from.unwrap_or_default()),
     })
 }
