@@ -24,8 +24,8 @@ pub(super) fn find(scene: &Scene<'_, '_>) -> Vec<Draft> {
 /// The least stable step of a tier, and the stalls of its others.
 fn of(subject: &Subject<'_, '_>) -> Vec<Draft> {
     let whole = || subject.steps.all().filter(|step| step.is_whole());
-    // What an fsync costs is said in percentiles; its rate swings with every commit of the journal.
-    let steady = whole().filter(|step| step.job.sync == basics::job::Sync::None);
+    // What an fsync costs is said in percentiles; its rate swings with every commit of the journal, but does not break.
+    let steady = whole().filter(|step| step.job.sync == basics::job::Sync::None || broken(step));
     let worst = steady.filter_map(|step| Some((spread(step)?, step))).max_by(|a, b| a.0.total_cmp(&b.0));
     let worst = worst.filter(|(spread, _)| *spread >= UNSTABLE);
     let others = whole().filter(|step| worst.is_none_or(|(_, worst)| worst.index != step.index));
@@ -129,6 +129,11 @@ fn seconds(at: Nanos) -> String {
     format!("{:.1} s", at.secs())
 }
 
+/// True when a step ends at another rate than it began with.
+fn broken(step: &StepView<'_>) -> bool {
+    broke(&series::rates(&series::joined(settled(step, Way::Both)))).is_some()
+}
+
 /// Medians of the first and the last third, when one is at least twice the other.
 fn broke(rates: &[f64]) -> Option<(f64, f64)> {
     let third = rates.len() / 3;
@@ -173,6 +178,21 @@ mod tests {
         let stalled = found(&Run::default().steps([fsyncs]), "stalled");
         assert_eq!(stalled[0].text, "sda stalled: fsync once, for 300 ms.");
         assert_eq!(stalled[0].evidence, ["step 0 fsync: stall 500 ms to 800 ms"]);
+    }
+
+    #[test]
+    fn an_fsync_that_breaks_is_unstable_and_one_that_swings_is_not() {
+        let fsyncs = |counts: [u64; 20]| {
+            remarked(
+                &Run::default().steps([Step::fsyncs("sda", Nanos(300_000)).replaced(&counts, Nanos(300_000))]),
+                "unstable",
+            )
+        };
+        let mut broken = [300; 20];
+        broken[..9].fill(20);
+        assert_eq!(fsyncs(broken).len(), 1);
+        let swinging: Vec<u64> = (0..20).map(|i| if i % 2 == 0 { 100 } else { 300 }).collect();
+        assert!(fsyncs(swinging.try_into().unwrap()).is_empty());
     }
 
     /// Bug: a part of a step, whose figures nobody judges, was called unstable.
