@@ -5,16 +5,14 @@ use crate::findings::swap::{fastest, fault};
 use crate::findings::{Scene, Subject};
 use crate::fitness::fitness;
 use basics::units::significant;
+use machine::TierKind;
 
 /// Characters in which a headline stays; what holds the disk back is left to the findings when it does not fit.
 const LONGEST: usize = 105;
 
 /// In one sentence. It says no more than was measured.
 pub(crate) fn headline(scene: &Scene<'_, '_>) -> String {
-    let Some(best) = fastest(scene) else {
-        let measured = scene.subjects.iter().any(|subject| best_sequential(&subject.figures).is_some());
-        return if measured { "No disk was measured with random reads." } else { "Nothing was measured." }.to_owned();
-    };
+    let Some(best) = fastest(scene) else { return without_pages(scene) };
     let others = scene.subjects.iter().filter(|subject| subject.name() != best.tier);
     let slowest = others.filter_map(|subject| fault(scene, subject)).max_by_key(|fault| fault.mean);
     let text = match slowest.filter(|slowest| slowest.mean > best.mean && slowest.page == best.page) {
@@ -30,6 +28,25 @@ pub(crate) fn headline(scene: &Scene<'_, '_>) -> String {
     let limit = limit(scene, &best.tier).map(|limit| format!("; {limit}"));
     let limit = limit.filter(|limit| text.chars().count() + limit.chars().count() < LONGEST).unwrap_or_default();
     format!("{text}{limit}.")
+}
+
+/// What there is to say when no disk was asked for single pages, as in a check that was broken off.
+fn without_pages(scene: &Scene<'_, '_>) -> String {
+    let in_memory = |kind| matches!(kind, TierKind::Ram | TierKind::Zram);
+    let disks = || scene.subjects.iter().filter(|subject| !subject.steps.tier.is_some_and(|tier| in_memory(tier.kind)));
+    let mixed = disks().filter_map(|subject| {
+        let (read, write) = (subject.trusted.swap_sim_read.get()?, subject.trusted.swap_sim_write.get()?);
+        Some((subject.name(), subject.steps.measured("swap-sim")?.job.block.largest(), read.iops + write.iops))
+    });
+    if let Some((name, block, iops)) = mixed.max_by(|a, b| a.2.total_cmp(&b.2)) {
+        return format!("{name} does {} random operations of {block} a second, 70 % of them reads.", significant(iops));
+    }
+    let moved = disks().filter_map(|subject| Some((subject.name(), best_sequential(&subject.trusted)?)));
+    if let Some((name, rate)) = moved.max_by(|a, b| a.1.total_cmp(&b.1)) {
+        return format!("{name} moves {} MB/s in sequence; no disk was measured with random reads.", significant(rate));
+    }
+    let measured = scene.subjects.iter().any(|subject| best_sequential(&subject.figures).is_some());
+    if measured { "No disk was measured." } else { "Nothing was measured." }.to_owned()
 }
 
 /// What a tier is as swap, by the thresholds of its fitness; nothing when that was not measured.
@@ -72,6 +89,22 @@ mod tests {
             "Best for swap: nvme0n1, a 16 KiB page in 71.0 µs (mmcblk0: 710 µs); PCIe Gen2 x1 caps it at 410 MB/s."
         );
         assert_eq!(explain(&Run::default().view()).headline, "Nothing was measured.");
+    }
+
+    /// Bug: a check that was broken off said that nothing was measured with random reads beside a table that had them.
+    #[test]
+    fn a_check_that_was_broken_off_uses_what_is_there() {
+        let run = |steps: Vec<Step>| Run::default().tiers([tier("vda", TierKind::Virtio)]).steps(steps);
+        let said = |steps| explain(&run(steps).view()).headline;
+        let swap = Step::swap_sim("vda").reads(&[1764; 20], Nanos(200_000)).writes(&[756; 20], Nanos(200_000));
+        assert_eq!(
+            said(vec![Step::seq_read("vda", 1048.576), swap]),
+            "vda does 25,200 random operations of 16 KiB a second, 70 % of them reads."
+        );
+        assert_eq!(
+            said(vec![Step::seq_read("vda", 1048.576)]),
+            "vda moves 1,049 MB/s in sequence; no disk was measured with random reads."
+        );
     }
 
     #[test]
