@@ -37,6 +37,7 @@ pub fn view(record: &Record) -> RunView<'_> {
         })
         .collect();
     RunView {
+        id: &record.run.id,
         state: state(&record.run.state),
         origin: origin(&record.run.origin),
         machine: &record.run.machine,

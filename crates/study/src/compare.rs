@@ -264,11 +264,25 @@ fn headline(figures: &[FigureComparison]) -> String {
     }
 }
 
-/// What differs between the machines of the first runs.
+/// That others were at work on one side, in steps that are compared.
+fn unquiet(when: &str, runs: &[RunView<'_>]) -> Option<String> {
+    let whole = || runs.iter().flat_map(|run| &run.steps).filter(|step| step.is_whole());
+    let disturbed = whole().filter(|step| crate::findings::disturbed(step)).count();
+    (disturbed > 0).then(|| {
+        let all = whole().count();
+        format!(
+            "The machine was not quiet in {disturbed} of {all} steps {when}: a difference there may be the others'."
+        )
+    })
+}
+
+/// What differs between the machines of the first runs, and what else stands in the way of a verdict.
 fn notes(before: &[RunView<'_>], after: &[RunView<'_>]) -> Vec<String> {
     let (Some(a), Some(b)) = (before.first(), after.first()) else { return Vec::new() };
     let origins =
         (a.origin != b.origin).then(|| format!("The figures are of different kinds: {}, then {}.", a.origin, b.origin));
+    let same = after.iter().find(|run| !run.id.is_empty() && before.iter().any(|other| other.id == run.id));
+    let same = same.map(|run| format!("Run {} stands on both sides: it says nothing about itself.", run.id));
     let (a, b) = (a.machine, b.machine);
     let facts = [
         ("The machine", &a.model, &b.model),
@@ -280,10 +294,11 @@ fn notes(before: &[RunView<'_>], after: &[RunView<'_>]) -> Vec<String> {
         .filter_map(|(what, a, b)| Some((what, a.get()?, b.get()?)))
         .filter(|(_, a, b)| a != b)
         .map(|(what, a, b)| format!("{what} differs: {a}, then {b}."));
-    let mut out: Vec<String> = origins.into_iter().chain(facts).collect();
+    let mut out: Vec<String> = origins.into_iter().chain(same).chain(facts).collect();
     let sides = [("before", before), ("after", after)];
     let broken = sides.into_iter().filter(|(_, runs)| runs.iter().any(|run| run.state != State::Done));
     out.extend(broken.map(|(when, _)| format!("The run {when} did not come to its end: steps may be missing.")));
+    out.extend(sides.into_iter().filter_map(|(when, runs)| unquiet(when, runs)));
     if let (Some(a), Some(b)) = (a.page_size.get(), b.page_size.get())
         && a != b
     {
@@ -402,6 +417,19 @@ mod tests {
                 "The run after did not come to its end: steps may be missing.",
             ]
         );
+    }
+
+    #[test]
+    fn a_run_against_itself_and_a_machine_at_work_are_said() {
+        let mut one = Run { id: "7c1e04aa".into(), ..run(reads(100.0, 0.05)) };
+        let notes = compare(&[one.view()], &[one.view()]).notes;
+        assert_eq!(notes[0], "Run 7c1e04aa stands on both sides: it says nothing about itself.");
+        for (i, sample) in one.steps[0].sampled().iter_mut().enumerate() {
+            sample.cpu_ticks = Some([30 * i as u64, 0, 0, 10 * i as u64, 0, 0, 0, 0]);
+        }
+        let notes = compare(&[run(reads(100.0, 0.05)).view()], &[one.view()]).notes;
+        let others = "The machine was not quiet in 1 of 1 steps after: a difference there may be the others'.";
+        assert_eq!(notes[0], others);
     }
 
     #[test]

@@ -111,6 +111,8 @@ impl StepView<'_> {
 /// A recorded run as a study reads it.
 #[derive(Debug, Clone)]
 pub struct RunView<'a> {
+    /// Its name in the record.
+    pub id: &'a str,
     /// How far it came.
     pub state: State,
     /// Where its figures come from.

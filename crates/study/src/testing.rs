@@ -60,6 +60,7 @@ pub fn swap(path: &str, tier: &str, priority: i32) -> machine::SwapArea {
 /// A run.
 #[derive(Default)]
 pub struct Run {
+    pub id: String,
     pub machine: Machine,
     pub steps: Vec<Step>,
     pub left_out: Vec<basics::plan::LeftOut>,
@@ -79,6 +80,7 @@ impl Run {
     }
     pub fn view(&self) -> RunView<'_> {
         RunView {
+            id: &self.id,
             state: State::Done,
             origin: Origin::Measured,
             machine: &self.machine,

@@ -46,7 +46,7 @@ pub(super) fn find(scene: &Scene<'_, '_>) -> Vec<Draft> {
 }
 
 /// True when others were at work enough to move this step's figures.
-pub(super) fn disturbed(step: &StepView<'_>) -> bool {
+pub(crate) fn disturbed(step: &StepView<'_>) -> bool {
     noise(step).is_some_and(|noise| noise.matters())
 }
 
