@@ -14,6 +14,7 @@ pub fn explain(run: &RunView<'_>) -> CheckStudy {
     let names = tier_names(run);
     let subjects = names.into_iter().map(|name| Subject::new(run.machine, TierSteps::new(run, name)));
     let mut scene = Scene { run, subjects: subjects.collect() };
+    findings::distrust_caches(&mut scene.subjects);
     scene.subjects.sort_by(|a, b| slowness(&a.figures).total_cmp(&slowness(&b.figures)));
     let found = findings::all(&scene);
     CheckStudy {

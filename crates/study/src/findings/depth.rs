@@ -8,7 +8,7 @@ use basics::units::significant;
 const REACHED: f64 = 0.75;
 
 pub(super) fn find(scene: &Scene<'_, '_>) -> Vec<Draft> {
-    let steps = scene.run.steps.iter().filter(|step| step.job.depth > 1);
+    let steps = scene.run.steps.iter().filter(|step| step.is_whole() && step.job.depth > 1);
     steps
         .filter_map(|step| {
             let (found, asked) = little::audit(step)?;

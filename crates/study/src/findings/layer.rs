@@ -4,7 +4,9 @@ use super::{Draft, Scene, Subject, at, finding, mbps};
 use crate::figures::TierSteps;
 use crate::layer::{Layer, measured};
 use crate::model::StepView;
+use basics::Why;
 use basics::job::Entropy;
+use basics::units::listed;
 use machine::{Ceiling, TierKind};
 
 /// A rate above the encoded limit by this factor cannot have come over the bus; what is below may be rounding.
@@ -12,13 +14,17 @@ const BEYOND: f64 = 1.1;
 /// Zeros that are written this much faster than data that do not compress were compressed.
 const FASTER: f64 = 1.5;
 
+/// A tier that reads this much faster than all below it together did not read from them.
+const OUTRUNS: f64 = 1.5;
+
 /// True when a rate is higher than anything that the line code leaves.
 fn beyond_the_bus(rate: f64, ceiling: &Ceiling) -> bool {
     rate > BEYOND * ceiling.encoded_mbps
 }
 
 pub(super) fn find(scene: &Scene<'_, '_>) -> Vec<Draft> {
-    scene.subjects.iter().filter(on_a_disk).flat_map(|s| page_cache(s).into_iter().chain(compression(s))).collect()
+    let of = |s| page_cache(s).or_else(|| outrunning(scene, s)).into_iter().chain(compression(s));
+    scene.subjects.iter().filter(on_a_disk).flat_map(of).collect()
 }
 
 fn on_a_disk(subject: &&Subject<'_, '_>) -> bool {
@@ -35,7 +41,7 @@ pub(super) fn cached(steps: &TierSteps<'_, '_>) -> Vec<(String, f64)> {
         return Vec::new();
     }
     let ceiling = steps.tier.and_then(|tier| tier.ceiling.get());
-    let reads = steps.all().filter(|step| !step.read.latency.is_empty());
+    let reads = steps.all().filter(|step| step.is_whole() && !step.read.latency.is_empty());
     reads
         .filter_map(|step| {
             let rate = basics::Bytes(step.read.bytes).mbps(step.elapsed);
@@ -52,6 +58,54 @@ pub(super) fn cached(steps: &TierSteps<'_, '_>) -> Vec<(String, f64)> {
             Some((proof, rate))
         })
         .collect()
+}
+
+/// Takes the trust from reads of tiers that outran the tiers below them.
+pub(crate) fn distrust_caches(subjects: &mut [Subject<'_, '_>]) {
+    let outran: Vec<bool> = subjects.iter().map(|subject| outran(subject, subjects).is_some()).collect();
+    for (subject, _) in subjects.iter_mut().zip(outran).filter(|(_, outran)| *outran) {
+        subject.trusted.forget_reads(&Why::NotMeasured("a cache".to_owned()));
+    }
+}
+
+/// What a tier read in sequence and what all tiers below it read together, 10^6 B/s, when the first cannot be theirs.
+fn outran(subject: &Subject<'_, '_>, all: &[Subject<'_, '_>]) -> Option<(f64, f64)> {
+    let tier = subject.steps.tier.filter(|tier| !in_memory(tier.kind) && !tier.below.is_empty())?;
+    let below = tier.below.iter().map(|name| {
+        let below = all.iter().find(|other| other.name() == name)?;
+        below.trusted.seq_read_mbps.get().copied()
+    });
+    let below = below.sum::<Option<f64>>()?;
+    let here = *subject.figures.seq_read_mbps.get()?;
+    (here > OUTRUNS * below).then_some((here, below))
+}
+
+/// A loop device over a file that the page cache holds, and the like.
+fn outrunning(scene: &Scene<'_, '_>, subject: &Subject<'_, '_>) -> Option<Draft> {
+    let (here, below) = outran(subject, &scene.subjects)?;
+    let tier = subject.steps.tier?;
+    let carriers = listed(&tier.below);
+    let whose = match tier.kind {
+        TierKind::Loop => "the page cache, which holds its backing file, answered",
+        _ => "a cache between them answered",
+    };
+    let text = format!(
+        "{} reads {} and {carriers}, on which it lies, {}: {whose}, not the disk.",
+        subject.name(),
+        mbps(here),
+        mbps(below)
+    );
+    let mut evidence: Vec<String> =
+        subject.steps.measured("seq-read").map(|step| at(step, mbps(here))).into_iter().collect();
+    let carrier = tier.below.iter().filter_map(|name| scene.subject(name)?.steps.measured("seq-read"));
+    evidence.extend(carrier.map(|step| at(step, mbps(basics::Bytes(step.read.bytes).mbps(step.elapsed)))));
+    let mut found = finding("faster-than-below", 90, Some(subject.name()), text, evidence);
+    found.advice =
+        Some(format!("judge by {carriers}, or attach the loop device with direct I/O (`losetup --direct-io=on`)"));
+    if tier.kind != TierKind::Loop {
+        found.advice = Some(format!("judge by {carriers}"));
+    }
+    Some(found.into())
 }
 
 fn page_cache(subject: &Subject<'_, '_>) -> Option<Draft> {
@@ -166,6 +220,27 @@ mod tests {
         assert!(found(&half, "page-cache").is_empty());
         half.machine.tiers.pop();
         assert_eq!(found(&half, "page-cache").len(), 1, "alone it lacks most of the bytes");
+    }
+
+    /// Bug: a loop device whose file the page cache held was the fastest disk of the machine.
+    #[test]
+    fn a_layer_is_not_faster_than_what_lies_below() {
+        let looped = || Tier { below: vec!["vda".into()], ..tier("loop0", TierKind::Loop) };
+        let run = |rate| {
+            let steps = [Step::seq_read("vda", 1054.0), Step::seq_read("loop0", rate)];
+            Run::default().tiers([tier("vda", TierKind::Virtio), looped()]).steps(steps)
+        };
+        let faster = found(&run(5959.0), "faster-than-below");
+        assert_eq!(
+            faster[0].text,
+            "loop0 reads 5,959 MB/s and vda, on which it lies, 1,054 MB/s: the page cache, which holds its backing file, \
+             answered, not the disk."
+        );
+        assert_eq!(faster[0].evidence, ["step 1 seq-read: 5,959 MB/s", "step 0 seq-read: 1,054 MB/s"]);
+        let study = crate::explain(&run(5959.0).view());
+        let judged = study.tiers.iter().find(|tier| tier.name == "loop0").unwrap();
+        assert!(judged.good_for.iter().all(|fitness| fitness.verdict == "unknown"), "{:?}", judged.good_for);
+        assert!(found(&run(1100.0), "faster-than-below").is_empty());
     }
 
     #[test]

@@ -24,6 +24,7 @@ pub(crate) mod swap;
 mod zram;
 
 pub(crate) use bus::is_bus_limited;
+pub(crate) use layer::distrust_caches;
 pub(crate) use noise::disturbed;
 
 use crate::figures::{TierSteps, figures};
