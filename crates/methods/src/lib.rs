@@ -5,6 +5,7 @@
 
 mod check;
 mod job;
+mod profiling;
 mod settings;
 mod site;
 mod survey;
@@ -60,7 +61,7 @@ pub trait Method: Sync {
 }
 
 /// Every method that `tiermark run` knows.
-pub const ALL: &[&dyn Method] = &[&job::JobMethod, &swap_sim::SwapSim];
+pub const ALL: &[&dyn Method] = &[&job::JobMethod, &swap_sim::SwapSim, &profiling::Profiling];
 
 /// The method of that name.
 ///

@@ -76,6 +76,38 @@ impl Latency {
         }
     }
 
+    /// Each latency so much longer (or shorter, down to nothing).
+    #[must_use]
+    pub fn shifted(&self, us: f64) -> Latency {
+        match self {
+            Latency::Constant(all) => Latency::Constant((all + us).max(0.0)),
+            Latency::LogNormal(law) => {
+                // The spread in µs stays, so that of the logarithm changes.
+                let mean = (law.mean + us).max(law.mean * 1e-3);
+                let variance = (law.sigma * law.sigma).exp_m1() * (law.mean / mean).powi(2);
+                let tail = law.tail.map(|tail| Tail { median: (tail.median + us).max(mean), ..tail });
+                Latency::LogNormal(Law { mean, sigma: variance.ln_1p().sqrt().min(5.0), tail })
+            }
+            Latency::Quantiles(all) => {
+                Latency::Quantiles(all.iter().map(|(percent, all)| (*percent, (all + us).max(0.0))).collect())
+            }
+        }
+    }
+    /// Each latency so many times as long.
+    #[must_use]
+    pub fn scaled(&self, factor: f64) -> Latency {
+        match self {
+            Latency::Constant(us) => Latency::Constant(us * factor),
+            Latency::LogNormal(law) => {
+                let tail = law.tail.map(|tail| Tail { median: tail.median * factor, ..tail });
+                Latency::LogNormal(Law { mean: law.mean * factor, tail, ..*law })
+            }
+            Latency::Quantiles(all) => {
+                Latency::Quantiles(all.iter().map(|(percent, us)| (*percent, us * factor)).collect())
+            }
+        }
+    }
+
     /// Mean in µs.
     pub fn mean_us(&self) -> f64 {
         match self {

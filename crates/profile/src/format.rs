@@ -70,6 +70,21 @@ pub struct Profile {
     /// Of a fitted profile: how well a field is known, by its dotted name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub confidence: BTreeMap<String, Confidence>,
+    /// Of a fitted profile: other structures that explain its figures as well.
+    #[serde(default, rename = "alternative", skip_serializing_if = "Vec::is_empty")]
+    pub alternatives: Vec<Alternative>,
+}
+
+/// Channels and link that could stand in the place of the profile's; what one operation alone takes stays as it is.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Alternative {
+    /// Default: as many as come.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub channels: Option<u32>,
+    /// Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<Link>,
 }
 
 /// The bus between the machine and the medium: one operation after the other passes it, then the medium begins.
@@ -307,6 +322,16 @@ impl Profile {
         for (field, count) in [("channels", self.channels), ("link.queue", self.link.and_then(|link| link.queue))] {
             if let Some(count) = count.filter(|count| !(1..=65_536).contains(count)) {
                 return bad(field, count.to_string(), "it must be between 1 and 65536");
+            }
+        }
+        for other in &self.alternatives {
+            let link = other.link.unwrap_or_default();
+            let sane = |value: Option<f64>| value.is_none_or(|value| (0.0..=LONGEST_US).contains(&value));
+            if other.channels == Some(0) || link.bandwidth_mbps == Some(0.0) {
+                return bad("alternative", "0".to_owned(), "it must be above 0");
+            }
+            if !sane(link.command_us) || !sane(link.bandwidth_mbps) || other.channels.is_some_and(|n| n > 65_536) {
+                return bad("alternative", format!("{other:?}"), "it must be as `channels` and `link` are");
             }
         }
         for (field, pattern) in self.patterns() {

@@ -6,6 +6,7 @@ pub mod articles;
 mod device;
 mod devices;
 pub mod distribution;
+mod ends;
 pub mod format;
 mod library;
 

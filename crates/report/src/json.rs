@@ -490,3 +490,15 @@ pub fn plan(plan: &Plan) -> Value {
 pub fn imported(run: &str) -> Value {
     json!({"schema": "tiermark.import/1", "runs": [{"run": run}]})
 }
+
+/// `profile … --json`: one profile, every field under the name that its TOML has.
+///
+/// # Errors
+/// When the profile holds a number that JSON cannot.
+pub fn profile(profile: &profile::Profile) -> Result<Value, serde_json::Error> {
+    let mut fields = serde_json::to_value(profile)?;
+    if let Some(fields) = fields.as_object_mut() {
+        fields.insert("schema".to_owned(), json!("tiermark.profile/1"));
+    }
+    Ok(fields)
+}

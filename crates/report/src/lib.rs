@@ -12,4 +12,4 @@ mod words;
 
 pub use terminal::Style;
 pub use view::view;
-pub use words::{file_name, file_name_of};
+pub use words::{file_name, file_name_of, profile_name};

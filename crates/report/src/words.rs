@@ -267,3 +267,15 @@ const MOST_NAMED: usize = 6;
 pub fn of_run(tier: &str, run: &str, several: bool) -> String {
     if several { format!("{tier} ({run})") } else { tier.to_owned() }
 }
+
+/// A name for a profile of what these runs measured, in the letters that names of profiles have: the tier's or the target's,
+/// with `fit-` before it, so that it is not taken for the shipped one it may have been simulated from.
+pub fn profile_name(records: &[Record]) -> String {
+    let step = records.iter().flat_map(|record| &record.steps).next();
+    let from = step.map_or("device", |step| step.tier.as_deref().unwrap_or(&step.target));
+    let kebab: String =
+        from.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).collect();
+    let words: Vec<&str> = kebab.split('-').filter(|word| !word.is_empty()).collect();
+    let name: String = format!("fit-{}", words.join("-")).chars().take(64).collect();
+    name.trim_end_matches('-').to_owned()
+}

@@ -6,6 +6,7 @@ mod check;
 mod compare;
 mod figures;
 mod findings;
+pub mod fit;
 mod fitness;
 mod headline;
 pub mod layer;

@@ -61,6 +61,11 @@ pub enum Verb {
         /// A profile, or the path of a TOML file to check.
         name: Option<String>,
     },
+    /// Fit a profile to runs, or to measurements made for it: what a device is like, and how well that is known.
+    ///
+    /// The profile goes to standard output or a file as TOML; what it says, between what bounds and from which steps, is
+    /// told beside it. It can be run on (`--on profile:FILE.toml`), emulated and edited.
+    Profile(ProfileArgs),
     /// Run a method on a target.
     Run(RunArgs),
     /// List what was run.
@@ -233,6 +238,32 @@ pub enum EmulateVerb {
         #[arg(required = true, value_name = "SPEC")]
         faults: Vec<String>,
     },
+}
+
+/// What `profile` takes.
+#[derive(Debug, Args)]
+pub struct ProfileArgs {
+    /// Runs of one device, by the first letters of their names, or `last`; their steps may be any jobs.
+    #[arg(required_unless_present = "on", conflicts_with = "on")]
+    pub runs: Vec<String>,
+    /// Measure this first, with the method `profile`: a directory, a file, a block device or `profile:NAME`.
+    #[arg(long, value_name = "TARGET")]
+    pub on: Option<String>,
+    /// Allow writing over this device; it must repeat the full name of the target. Without it a device is only read.
+    #[arg(long, value_name = "DEVICE", requires = "on")]
+    pub destroy: Option<String>,
+    /// A parameter of the method `profile`.
+    #[arg(long, value_name = "KEY=VALUE", requires = "on")]
+    pub set: Vec<String>,
+    /// Name of the profile: lower-case letters, digits and hyphens; default: from the target.
+    #[arg(long)]
+    pub name: Option<String>,
+    /// Where to; default: standard output.
+    #[arg(long, short, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// When to show progress.
+    #[arg(long, value_enum, default_value_t = When::Auto)]
+    pub progress: When,
 }
 
 /// When to do something that depends on the terminal.

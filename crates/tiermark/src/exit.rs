@@ -46,7 +46,7 @@ fn status(error: &anyhow::Error) -> u8 {
         Some(_) => return MISSING,
         None => {}
     }
-    if error.is::<ProfileError>() {
+    if error.is::<ProfileError>() || error.is::<study::fit::FitError>() {
         return USAGE;
     }
     let missing = error.is::<ChangeError>() || error.is::<Missing>() || error.is::<std::io::Error>();

@@ -43,6 +43,11 @@ pub fn live(text: &str) {
     let _ = write!(io::stderr().lock(), "\r\x1b[K{text}");
 }
 
+/// Shows several lines beside the result, on standard error.
+pub fn beside(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{}", visible(text.trim_end_matches('\n'), Keep::Lines));
+}
+
 /// Says something beside the result, on standard error: one line.
 pub fn say(text: &str) {
     // Nothing is left to do when standard error is gone too.

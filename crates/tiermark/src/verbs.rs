@@ -7,6 +7,7 @@ mod export;
 mod import;
 mod manuals;
 mod methods;
+mod profile;
 mod profiles;
 mod report;
 mod run;
@@ -40,6 +41,7 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
         Verb::Tiers(args) => tiers::tiers(&context, &args),
         Verb::Methods { name } => methods::methods(&context, name.as_deref()),
         Verb::Profiles { name } => profiles::profiles(&context, name.as_deref()),
+        Verb::Profile(args) => profile::profile(&context, &args),
         Verb::Run(args) => run::run(&context, &args),
         Verb::Runs => runs::runs(&context),
         Verb::Show { run } => show::show(&context, &run),

@@ -3,6 +3,7 @@
 
 mod check;
 mod compare;
+mod fitted;
 mod lay;
 mod profiles;
 mod run;
@@ -11,6 +12,7 @@ mod tiers;
 
 pub use check::check;
 pub use compare::compare;
+pub use fitted::fitted;
 pub use profiles::profiles;
 pub use run::run;
 pub use runs::runs;

@@ -1,0 +1,5 @@
+//! The fit judged against devices whose behaviour is known: profile → virtual time → fit → profile.
+#![forbid(unsafe_code)]
+
+mod round;
+mod support;

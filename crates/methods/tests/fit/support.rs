@@ -1,0 +1,88 @@
+//! Plans and jobs run in virtual time on a device that is known, and the views of what came of it.
+
+use basics::plan::Step;
+use basics::{EngineUse, Interval, Job, Known, Nanos, Side};
+use machine::Machine;
+use methods::{Request, Settings, Site, Where};
+use profile::{Device, Profile};
+use std::sync::atomic::AtomicBool;
+use study::{Origin, RunView, State, StepView};
+
+/// A step with everything that a view borrows.
+pub struct Ran {
+    name: String,
+    job: Job,
+    engine: EngineUse,
+    elapsed: Nanos,
+    pub read: Side,
+    pub write: Side,
+    intervals: Vec<Interval>,
+}
+
+pub fn profile(toml: &str) -> Profile {
+    Profile::parse(&format!("name = \"truth\"\n{toml}")).unwrap()
+}
+
+pub fn run_job(profile: &Profile, name: &str, job: &Job) -> Ran {
+    let mut device = Device::new(profile, profile.size(), job.seed);
+    let mut intervals = Vec::new();
+    let never = AtomicBool::new(false);
+    let sink = &mut |interval: &Interval| {
+        let mut kept = interval.clone();
+        for side in [&mut kept.read, &mut kept.write] {
+            side.latency.pack();
+        }
+        intervals.push(kept);
+    };
+    let outcome = engine::simulate(job, &mut device, profile.size(), &engine::Control::new(&never), sink).unwrap();
+    let engine::Outcome { engine, elapsed, read, write, .. } = outcome;
+    Ran { name: name.to_owned(), job: job.clone(), engine, elapsed, read, write, intervals }
+}
+
+/// The method `profile`, so many seconds of it.
+pub fn run_method(profile: &Profile, words: &[&str]) -> Vec<Ran> {
+    let at = Where::Profile { name: profile.name.clone(), toml: profile.to_toml().unwrap() };
+    let site = Site { tier: None, at, room: Known::default(), compresses: false };
+    let method = methods::find("profile").unwrap();
+    let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+    let settings = Settings::parse(method.name(), method.parameters(), &words).unwrap();
+    let machine = Machine::default();
+    let plan =
+        method.plan(&Request { site: &site, settings: &settings, as_published: false, machine: &machine }).unwrap();
+    plan.steps.iter().map(|Step { name, job, .. }| run_job(profile, name, job)).collect()
+}
+
+pub fn fit(steps: &[Ran]) -> study::fit::Fitted {
+    let machine = Machine::default();
+    let views = steps
+        .iter()
+        .enumerate()
+        .map(|(index, ran)| StepView {
+            index: index as u32,
+            name: &ran.name,
+            tier: None,
+            target: "profile:truth",
+            job: &ran.job,
+            engine: Some(&ran.engine),
+            state: State::Done,
+            elapsed: ran.elapsed,
+            read: &ran.read,
+            write: &ran.write,
+            cpu: None,
+            failed: None,
+            notes: &[],
+            not_run: None,
+            intervals: ran.intervals.iter().collect(),
+            samples: Vec::new(),
+        })
+        .collect();
+    let view = RunView {
+        state: State::Done,
+        origin: Origin::Simulated("truth"),
+        machine: &machine,
+        harness_ns_per_op: None,
+        steps: views,
+        left_out: &[],
+    };
+    study::fit::fit("fit", &[view]).unwrap()
+}
