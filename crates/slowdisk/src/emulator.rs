@@ -51,6 +51,8 @@ pub struct Options {
     pub seed: u64,
     /// Logical sectors, 512 or 4096 bytes.
     pub sector: u32,
+    /// True when the process is alone in its session.
+    pub own_session: bool,
     /// At work from the start.
     pub faults: Vec<Fault>,
 }
@@ -108,10 +110,17 @@ fn needs() -> Result<(), SlowdiskError> {
     Ok(())
 }
 
+/// Where the kernel shares the CPU between sessions first (autogroup), a nice value counts within a session alone.
+const AUTOGROUP: &str = "/proc/self/autogroup";
+
 /// Answers in time matter more than comfort: first in line for the CPU, never swapped out, no I/O of its own waits for
 /// memory that only this disk could free. Each is done where the rights allow it.
-fn brace() {
+fn brace(own_session: bool) {
     let _ = rustix::process::setpriority_process(None, -20);
+    // A session of its own is gone with it; a user's is not to be changed.
+    if own_session {
+        let _ = std::fs::write(AUTOGROUP, "-20");
+    }
     let flags = rustix::mm::MlockAllFlags::CURRENT | rustix::mm::MlockAllFlags::FUTURE;
     if rustix::mm::mlockall(flags | rustix::mm::MlockAllFlags::ONFAULT).is_err() {
         tracing::info!("memory cannot be locked: do not swap to this disk");
@@ -164,7 +173,7 @@ impl Emulator {
             None => Ok(Backing::ram()),
         };
         let backing = backing.map_err(io_at("open", options.backing.clone().unwrap_or_default()))?;
-        brace();
+        brace(options.own_session);
         let folder = FuseMount::prepare(journal, &id, registry.dir(), options.at.as_deref(), &files)?;
         let cache = options.profile.cache.map_or(UNDO, |cache| cache.size.0);
         let store = Store::new(backing, cache, None);

@@ -49,7 +49,17 @@ fn options(args: &EmulateArgs) -> Result<Options> {
         .map_err(|error: basics::units::UnitError| SlowdiskError::Usage(format!("--size: {error}")))?;
     let backing = args.backing.clone().filter(|backing| backing.as_os_str() != "ram");
     let (at, name) = (args.at.clone(), args.name.clone());
-    Ok(Options { profile, size, backing, at, name, seed: args.seed, sector: args.sector, faults })
+    Ok(Options {
+        profile,
+        size,
+        backing,
+        at,
+        name,
+        seed: args.seed,
+        sector: args.sector,
+        own_session: args.detached,
+        faults,
+    })
 }
 
 fn start(context: &Context, registry: &Registry, args: &EmulateArgs) -> Result<ExitCode> {
