@@ -19,6 +19,13 @@ pub struct Ran {
     intervals: Vec<Interval>,
 }
 
+impl Ran {
+    /// Operations a second, both directions.
+    pub fn iops(&self) -> f64 {
+        (self.read.operations() + self.write.operations()) as f64 / self.elapsed.secs()
+    }
+}
+
 pub fn profile(toml: &str) -> Profile {
     Profile::parse(&format!("name = \"truth\"\n{toml}")).unwrap()
 }
@@ -77,6 +84,7 @@ pub fn fit(steps: &[Ran]) -> study::fit::Fitted {
         })
         .collect();
     let view = RunView {
+        id: "truth",
         state: State::Done,
         origin: Origin::Simulated("truth"),
         machine: &machine,
