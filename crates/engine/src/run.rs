@@ -114,10 +114,7 @@ impl<'a> Setup<'a> {
                             let worker = self.worker(&share, meter, timeline);
                             Some(drive_queued(worker, &mut queue, job.depth, alignment))
                         }
-                        Err(error) => {
-                            let why = error.to_string();
-                            gate.arrive(Err(EngineError::Unavailable { engine: "io_uring", why })).and(None)
-                        }
+                        Err(error) => gate.arrive(Err(no_ring(&error, job))).and(None),
                     },
                     Engine::Mmap => match Mmap::new(fd, share.base, share.len, job, thread) {
                         Ok(mut mmap) => {
@@ -136,6 +133,28 @@ impl<'a> Setup<'a> {
                 }
             }
         }
+    }
+}
+
+/// A thread can have no ring; where a limit is the cause, the way out is to want less of it.
+fn no_ring(error: &io::Error, job: &Job) -> EngineError {
+    let way_out = match error.raw_os_error() {
+        // The numbers are those of every Linux architecture: ENFILE, EMFILE.
+        Some(23 | 24) => "fewer threads or a higher limit (ulimit -n)",
+        _ if error.kind() == io::ErrorKind::OutOfMemory => {
+            "fewer threads, a smaller depth or a higher limit of locked memory (ulimit -l)"
+        }
+        _ => return EngineError::Unavailable { engine: "io_uring", why: error.to_string() },
+    };
+    let why = format!("{error} at a ring for each of {} thread(s), which takes {way_out}", job.threads);
+    EngineError::Unavailable { engine: "io_uring", why }
+}
+
+/// Notes that plain calls do the work of a ring.
+fn without_depth(engine: Engine, job: &Job, without: &mut Vec<(String, String)>) {
+    if engine != Engine::IoUring && job.depth > 1 {
+        let why = format!("{} has one operation in flight for each thread", engine.name());
+        without.push((format!("depth {}", job.depth), why));
     }
 }
 
@@ -167,10 +186,7 @@ fn choose(job: &Job, target: &Target<'_>) -> Result<EngineUse, EngineError> {
     }
     let found = probe(job, target);
     let mut without = Vec::new();
-    if found.engine != Engine::IoUring && job.depth > 1 {
-        let why = format!("{} has one operation in flight for each thread", found.engine.name());
-        without.push((format!("depth {}", job.depth), why));
-    }
+    without_depth(found.engine, job, &mut without);
     if let Target::File { fd, direct, .. } = target {
         if job.direct && !direct {
             without
@@ -207,7 +223,38 @@ pub(crate) fn run(
     job.check()?;
     let shares = shares(job, &target)?;
     fits(job, &target, sys::memory::available())?;
-    let mut engine = choose(job, &target)?;
+    let engine = choose(job, &target)?;
+    or_plain_calls(job, engine, |engine| attempt(job, target, &shares, engine, control, sink, refuse))
+}
+
+/// What a probe with one ring found possible may not be so for a ring in each thread: where the choice was ours and a
+/// limit is reached, plain calls do the work, and the record says why.
+fn or_plain_calls(
+    job: &Job,
+    engine: EngineUse,
+    mut attempt: impl FnMut(EngineUse) -> Result<Outcome, EngineError>,
+) -> Result<Outcome, EngineError> {
+    match attempt(engine.clone()) {
+        Err(EngineError::Unavailable { engine: "io_uring", why }) if engine.asked == Engine::Auto => {
+            let mut plain =
+                EngineUse { used: Engine::Psync, why: format!("io_uring cannot be used here ({why})"), ..engine };
+            without_depth(plain.used, job, &mut plain.dropped);
+            attempt(plain)
+        }
+        result => result,
+    }
+}
+
+/// Runs the job with this engine.
+fn attempt(
+    job: &Job,
+    target: Target<'_>,
+    shares: &[Share],
+    mut engine: EngineUse,
+    control: &Control<'_>,
+    sink: &mut dyn Sink,
+    refuse: &[Feature],
+) -> Result<Outcome, EngineError> {
     tracing::debug!(used = engine.used.name(), why = engine.why, "engine chosen");
     let open_loop = job.pacing != Pacing::Closed;
     let (reads, writes) = (job.direction.reads(), job.direction.writes());
@@ -222,7 +269,7 @@ pub(crate) fn run(
     let (stop, gate) = (AtomicBool::new(false), Gate::default());
     let setup = Setup { job, target, engine: engine.used, refuse, clock, rate: clock.rate(), stop: &stop, gate: &gate };
     let (finishes, timeline, confident) = std::thread::scope(|scope| {
-        let threads = match spawn(scope, &setup, &shares, &meters, &mut memory) {
+        let threads = match spawn(scope, &setup, shares, &meters, &mut memory) {
             Ok(threads) => threads,
             Err(error) => {
                 gate.cancel();
@@ -383,6 +430,31 @@ mod tests {
                 assert_eq!(dropped.iter().filter(|(what, _)| what == name).count(), 1, "{name}: {dropped:?}");
             }
         }
+    }
+
+    /// One ring could be had when the target was probed, and not one for each of the threads.
+    #[test]
+    fn auto_that_finds_no_ring_for_each_thread_makes_plain_calls() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(1 << 20).unwrap();
+        let target = Target::File { fd: file.as_fd(), len: Bytes(1 << 20), alignment: Bytes(1), direct: false };
+        let stop = Stop { operations: Some(100), ..Stop::default() };
+        let job = Job { depth: 8, threads: 2, direct: false, stop, ..Job::default() };
+        let shares = shares(&job, &target).unwrap();
+        let attempt = |engine: EngineUse| match engine.used {
+            Engine::IoUring => Err(no_ring(&io::Error::from_raw_os_error(24), &job)),
+            _ => {
+                let cancel = AtomicBool::new(false);
+                attempt(&job, target, &shares, engine, &Control::new(&cancel), &mut |_: &Interval| {}, &[])
+            }
+        };
+        let rings = |asked| EngineUse { asked, used: Engine::IoUring, why: "probed".into(), dropped: vec![] };
+        let outcome = or_plain_calls(&job, rings(Engine::Auto), attempt).unwrap();
+        assert_eq!((outcome.engine.used, outcome.read.operations()), (Engine::Psync, 100));
+        assert!(outcome.engine.why.contains("Too many open files"), "{:?}", outcome.engine);
+        assert!(outcome.engine.dropped.iter().any(|(what, _)| what == "depth 8"), "{:?}", outcome.engine);
+        let refused = or_plain_calls(&job, rings(Engine::IoUring), attempt).unwrap_err().to_string();
+        assert!(refused.contains("fewer threads") && refused.contains("ulimit -n"), "{refused}");
     }
 
     /// Open loop without a time limit in `enter`, as on Linux 5.10.
