@@ -275,6 +275,11 @@ pub enum JobError {
         /// What it was.
         value: String,
     },
+    /// Durability is asked of a job that writes nothing.
+    #[error(
+        "sync, fsync, fdatasync and end_fsync make writes durable, and this job only reads: leave them out, or write"
+    )]
+    NothingToSync,
     /// Nothing would end the job.
     #[error("nothing ends this job: set runtime, bytes or operations")]
     Endless,
@@ -292,15 +297,18 @@ impl Job {
     /// The first field that is out of range.
     pub fn check(&self) -> Result<(), JobError> {
         let range = |field, range, value: String| Err(JobError::Range { field, range, value });
+        let split = |parts: &[(Bytes, u32)]| {
+            parts.iter().map(|(size, weight)| format!("{size}/{weight}")).collect::<Vec<_>>().join(":")
+        };
         if let Block::Split(parts) = &self.block
             && (parts.is_empty() || parts.iter().any(|(size, _)| size.0 % self.block.smallest().0.max(1) != 0))
         {
-            return range("bs", "a list of sizes that are multiples of the smallest", format!("{parts:?}"));
+            return range("bs", "a list of sizes that are multiples of the smallest", split(parts));
         }
         if let Block::Split(parts) = &self.block
             && parts.iter().any(|(_, weight)| *weight == 0)
         {
-            return range("bssplit", "sizes with weights of at least 1", format!("{parts:?}"));
+            return range("bssplit", "sizes with weights of at least 1", split(parts));
         }
         if self.block.smallest().0 == 0 || self.block.largest().0 > 1024 * MIB {
             return range("bs", "from 1 B to 1 GiB", self.block.largest().to_string());
@@ -311,8 +319,8 @@ impl Job {
         if !(1..=MOST_THREADS).contains(&self.threads) {
             return range("threads", "from 1 to 256", self.threads.to_string());
         }
-        if let Direction::Mixed { read_percent: 101.. } = self.direction {
-            return range("rwmixread", "from 0 to 100", format!("{:?}", self.direction));
+        if let Direction::Mixed { read_percent: read_percent @ 101.. } = self.direction {
+            return range("rwmixread", "from 0 to 100", read_percent.to_string());
         }
         if let Order::Zipf { theta } = self.order
             && !(theta > 0.0 && theta <= 10.0)
@@ -326,6 +334,9 @@ impl Job {
         }
         if let Sync::Fsync { every: 0 } | Sync::Fdatasync { every: 0 } = self.sync {
             return range("fsync", "at least 1", "0".to_owned());
+        }
+        if !self.direction.writes() && (self.sync != Sync::None || self.end_fsync) {
+            return Err(JobError::NothingToSync);
         }
         if !(Nanos::from_millis(1)..=Nanos::from_millis(60_000)).contains(&self.interval) {
             return range("interval", "from 1 ms to 1 min", self.interval.to_string());
@@ -367,6 +378,28 @@ mod tests {
         assert_eq!(endless.check(), Err(JobError::Endless));
         let empty = Job { block: Block::Fixed(Bytes(0)), ..Job::default() };
         assert!(empty.check().is_err());
+    }
+
+    /// What a user reads is what a user can type, not how a program holds it.
+    #[test]
+    fn a_bad_value_is_told_as_it_was_typed() {
+        let told = |job: Job| job.check().unwrap_err().to_string();
+        let mix = Job { direction: Direction::Mixed { read_percent: 150 }, ..Job::default() };
+        assert_eq!(told(mix), "rwmixread must be from 0 to 100, not 150");
+        let block = Block::Split(vec![(Bytes(4096), 0), (Bytes(3), 100)]);
+        let told = told(Job { block, ..Job::default() });
+        assert!(told.ends_with("not 4 KiB/0:3 B/100"), "{told}");
+    }
+
+    /// A record that called its reads synced would say what was not.
+    #[test]
+    fn what_only_reads_is_not_synced() {
+        for sync in [Sync::Dsync, Sync::Fsync { every: 1 }, Sync::Fdatasync { every: 8 }] {
+            assert_eq!(Job { sync, ..Job::default() }.check(), Err(JobError::NothingToSync));
+            let direction = Direction::Mixed { read_percent: 99 };
+            assert_eq!(Job { sync, direction, ..Job::default() }.check(), Ok(()));
+        }
+        assert_eq!(Job { end_fsync: true, ..Job::default() }.check(), Err(JobError::NothingToSync));
     }
 
     /// A confidence that no figure reaches would never end the job, a mix that no size is of would not be one.

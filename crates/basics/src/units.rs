@@ -23,8 +23,8 @@ pub enum UnitError {
     /// Not a duration.
     #[error("{0:?} is not a duration; write for example 500ms, 30s, 5m or 1h")]
     Duration(String),
-    /// Larger than 2^63.
-    #[error("{0:?} is larger than anything this machine could hold")]
+    /// 2^63 bytes or nanoseconds, or more.
+    #[error("{0:?} is too much: the largest size is just below 8 EiB, the longest duration 292 years")]
     TooLarge(String),
 }
 
@@ -66,11 +66,15 @@ impl FromStr for Bytes {
             "MB" => 1_000_000,
             "GB" => 1_000_000_000,
             "TB" => 1_000_000_000_000,
+            "PB" => 1_000_000_000_000_000,
+            "EB" => 1_000_000_000_000_000_000,
             _ => match unit.to_ascii_lowercase().as_str() {
                 "k" | "ki" | "kib" => KIB,
                 "m" | "mi" | "mib" => MIB,
                 "g" | "gi" | "gib" => GIB,
                 "t" | "ti" | "tib" => GIB << 10,
+                "p" | "pi" | "pib" => GIB << 20,
+                "e" | "ei" | "eib" => GIB << 30,
                 _ => return Err(bad()),
             },
         };

@@ -139,8 +139,9 @@ fn job(settings: &Settings) -> Result<Job, MethodError> {
         "randrw" => (Direction::Mixed { read_percent: mix }, true),
         _ => return Err(bad("rw", rw, "say read, write, randread, randwrite, rw or randrw")),
     };
-    // Read in any case, so that a wrong word is told even where it would not matter.
+    // Looked at in any case, so that what makes no sense is told even where it would not matter.
     let scattered = order(settings)?;
+    Job { direction: Direction::Mixed { read_percent: mix }, order: scattered, ..Job::default() }.check()?;
     let engine = match settings.word("engine")? {
         "auto" => Engine::Auto,
         "psync" | "sync" | "pvsync" | "pvsync2" => Engine::Psync,
@@ -351,7 +352,9 @@ mod tests {
     #[test]
     fn the_parameters_of_a_plan_make_it_again() {
         let odd = ["rw=randrw", "bssplit=4k/70:64k/30", "bytes=1M", "until=2", "fsync=3", "rate=100", "random=zipf"];
-        for words in [&[][..], &odd[..], &["size=512M", "runtime=1.5s", "sync=dsync", "seed=7", "direct=no"][..]] {
+        for words in
+            [&[][..], &odd[..], &["rw=write", "size=512M", "runtime=1.5s", "sync=dsync", "seed=7", "direct=no"][..]]
+        {
             for at in [Where::Memory, Where::Directory("/mnt".into()), Where::File("/mnt/file".into())] {
                 let first = plan_at(words, at.clone(), false).unwrap();
                 let again: Vec<String> = first.parameters.iter().map(|(key, value)| format!("{key}={value}")).collect();
