@@ -42,8 +42,16 @@ pub enum ChangeError {
         dir: PathBuf,
     },
     /// This user may not write there.
-    #[error("this user may not write in {}; name another directory, or try again as root", dir.display())]
+    #[error("this user may not write in {}; name another directory{hint}", dir.display())]
     NotPermitted {
+        /// The directory.
+        dir: PathBuf,
+        /// What more could help this user: nothing for root.
+        hint: &'static str,
+    },
+    /// Such as `/proc`.
+    #[error("{} is on a file system that has no room of its own, as /proc and /sys have none; name another directory", dir.display())]
+    NoPlace {
         /// The directory.
         dir: PathBuf,
     },
@@ -108,7 +116,11 @@ impl ChangeError {
         match source.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => ChangeError::NotADirectory { dir: path },
             io::ErrorKind::ReadOnlyFilesystem => ChangeError::ReadOnly { dir: path },
-            io::ErrorKind::PermissionDenied => ChangeError::NotPermitted { dir: path },
+            io::ErrorKind::PermissionDenied => {
+                let root = rustix::process::geteuid().is_root();
+                let hint = if root { "" } else { ", or try again as root" };
+                ChangeError::NotPermitted { dir: path, hint }
+            }
             _ => ChangeError::Apply { action, path, source },
         }
     }

@@ -19,4 +19,4 @@ pub use fuse_mount::FuseMount;
 pub use guard::{DeviceGrant, Refused};
 pub use journal::{Journal, Recovered};
 pub use loop_device::LoopDevice;
-pub use test_file::{TestFile, room};
+pub use test_file::{TestFile, may_make, room};

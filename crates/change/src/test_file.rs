@@ -5,7 +5,7 @@ use crate::error::ChangeError;
 use crate::journal::{Journal, Standing, sync_dir};
 use crate::kind::{Change, Present, Reversible};
 use basics::Bytes;
-use rustix::fs::{FallocateFlags, Mode, OFlags};
+use rustix::fs::{Access, FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -110,9 +110,34 @@ pub fn room(dir: &Path) -> Result<Bytes, ChangeError> {
 
 fn free_and_kept(dir: &Path) -> Result<(Bytes, Bytes), ChangeError> {
     let stat = rustix::fs::statvfs(dir).map_err(|e| ChangeError::in_dir("look at", dir, e.into()))?;
+    if stat.f_blocks == 0 {
+        return Err(ChangeError::NoPlace { dir: dir.to_owned() });
+    }
     let whole = stat.f_blocks.saturating_mul(stat.f_frsize);
     let free = stat.f_bavail.saturating_mul(stat.f_frsize);
     Ok((Bytes(free), Bytes((whole / FREE_PART).max(LEAST_FREE))))
+}
+
+/// Whether a test file of `size` may be made in `dir`, as far as looking tells; and the directory's full path.
+///
+/// # Errors
+/// As [`TestFile::create`], which asks the same.
+pub fn may_make(dir: &Path, size: Bytes) -> Result<PathBuf, ChangeError> {
+    let fail = |action| move |source: io::Error| ChangeError::in_dir(action, dir, source);
+    let full = std::fs::canonicalize(dir).map_err(fail("find"))?;
+    if !std::fs::metadata(&full).map_err(fail("look at"))?.is_dir() {
+        return Err(ChangeError::NotADirectory { dir: dir.to_owned() });
+    }
+    if size.0 == 0 {
+        return Err(ChangeError::Empty { dir: dir.to_owned() });
+    }
+    let (free, kept) = free_and_kept(&full)?;
+    let may_write = rustix::fs::access(&full, Access::WRITE_OK | Access::EXEC_OK);
+    may_write.map_err(|errno| ChangeError::in_dir("write in", dir, errno.into()))?;
+    if size.0.saturating_add(kept.0) > free.0 {
+        return Err(ChangeError::NoRoom { dir: dir.to_owned(), needed: size, free, kept });
+    }
+    Ok(full)
 }
 
 impl TestFile {
@@ -123,20 +148,10 @@ impl TestFile {
     /// [`ChangeError::Empty`] for a size of 0; [`ChangeError::NoRoom`] when too little would stay free (see [`room`]); one sentence each for a missing
     /// directory, a read-only file system, a lack of rights, and a journal that cannot be written.
     pub fn create(journal: &Journal, run: &str, dir: &Path, size: Bytes) -> Result<Self, ChangeError> {
-        let fail = |action| move |source: io::Error| ChangeError::in_dir(action, dir, source);
-        let full = std::fs::canonicalize(dir).map_err(fail("find"))?;
-        let metadata = std::fs::metadata(&full).map_err(fail("look at"))?;
-        if !metadata.is_dir() {
-            return Err(ChangeError::NotADirectory { dir: dir.to_owned() });
-        }
-        if size.0 == 0 {
-            return Err(ChangeError::Empty { dir: dir.to_owned() });
-        }
-        let no_room = |free, kept| ChangeError::NoRoom { dir: dir.to_owned(), needed: size, free, kept };
+        let full = may_make(dir, size)?;
+        let metadata = std::fs::metadata(&full).map_err(|error| ChangeError::in_dir("look at", dir, error))?;
         let (free, kept) = free_and_kept(&full)?;
-        if size.0.saturating_add(kept.0) > free.0 {
-            return Err(no_room(free, kept));
-        }
+        let no_room = |free, kept| ChangeError::NoRoom { dir: dir.to_owned(), needed: size, free, kept };
         // SipHash keyed by the kernel's random numbers, as the standard library seeds it for every map.
         let random = RandomState::new().build_hasher().finish();
         let id = format!("{run}-{random:016x}");
@@ -389,6 +404,7 @@ mod tests {
         assert!(matches!(missing, ChangeError::NotADirectory { .. }), "{missing}");
         assert!(matches!(create(place.dir.path(), 0), ChangeError::Empty { .. }));
         assert!(matches!(create(Path::new("/proc/version"), 1), ChangeError::NotADirectory { .. }));
+        assert!(matches!(create(Path::new("/proc"), 1), ChangeError::NoPlace { .. }));
         assert!(place.entries().is_empty());
     }
 }

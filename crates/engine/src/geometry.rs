@@ -34,21 +34,26 @@ fn part(total: u64, n: u64, index: u64) -> u64 {
     total / n + u64::from(index < total % n)
 }
 
+/// Refuses blocks and offsets that direct I/O cannot move.
+pub(crate) fn aligned(job: &Job, alignment: Bytes) -> Result<(), EngineError> {
+    let mut lengths = [job.offset, job.block.smallest()].into_iter();
+    match lengths.find(|length| !length.0.is_multiple_of(alignment.0.max(1))) {
+        None => Ok(()),
+        Some(bad) => Err(geometry(format!(
+            "direct I/O here wants multiples of {alignment}, not {bad}; choose another bs or offset, or direct=false"
+        ))),
+    }
+}
+
 /// Each thread's share of `job` on `target`.
 pub(crate) fn shares(job: &Job, target: &Target<'_>) -> Result<Vec<Share>, EngineError> {
-    let unit = job.block.smallest().0;
     let len = match target {
         Target::File { len, .. } => len.0,
         Target::Memory { size } => size.0,
         Target::Null { .. } => NOTHING,
     };
-    if let Target::File { alignment, direct: true, .. } = target
-        && let Some(bad) = [job.offset.0, unit].into_iter().find(|v| !v.is_multiple_of(alignment.0.max(1)))
-    {
-        return Err(geometry(format!(
-            "direct I/O here wants multiples of {alignment}, not {}; choose another bs or offset, or direct=false",
-            Bytes(bad)
-        )));
+    if let Target::File { alignment, direct: true, .. } = target {
+        aligned(job, *alignment)?;
     }
     let apart = job.separate_regions || matches!(target, Target::Memory { .. });
     let shares = shares_within(job, Bytes(len), apart)?;

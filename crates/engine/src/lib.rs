@@ -171,6 +171,20 @@ pub fn run(job: &Job, target: Target<'_>, control: &Control<'_>, sink: &mut dyn 
     run::run(job, target, control, sink, &[])
 }
 
+/// Refuses what can be known to make no sense before a target of `len` bytes that is a file or a device is opened: a region
+/// that does not fit, a thread without a block, direct I/O in pieces that no sector has.
+///
+/// # Errors
+/// [`EngineError::Geometry`].
+pub fn may_fit(job: &Job, len: Bytes) -> Result<(), EngineError> {
+    /// The smallest sector there is; [`run()`] knows the target's own.
+    const SECTOR: u64 = 512;
+    if job.direct {
+        geometry::aligned(job, Bytes(SECTOR))?;
+    }
+    geometry::shares_within(job, len, job.separate_regions).map(drop)
+}
+
 /// The harness's own cost in nanoseconds an operation, everything but the operation itself: both loops, the one of plain
 /// calls and the one of the queue at depth 32, run for half of [`CALIBRATION`] on a null target, and the dearer counts.
 ///

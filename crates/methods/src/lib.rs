@@ -14,7 +14,7 @@ mod swap_sim;
 pub use check::{Effort, check};
 pub use settings::{Default, Parameter, Settings};
 pub use site::{Site, Where, profile_named};
-pub use survey::survey;
+pub use survey::{LEAST_ROOM, survey};
 
 use basics::{Bytes, Plan};
 use machine::Machine;

@@ -4,14 +4,14 @@
 use crate::site::{Site, Where};
 use basics::plan::LeftOut;
 use basics::units::MIB;
-use basics::{Known, Why};
+use basics::{Bytes, Known, Why};
 use machine::{Machine, Mount, Root, Tier, TierKind};
 use rustix::fs::{Access, access};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Least room that a test file is worth making in.
-const LEAST_ROOM: u64 = 24 * MIB;
+pub const LEAST_ROOM: Bytes = Bytes(24 * MIB);
 
 /// A site for each tier (RAM first, then as the machine lists them) and for each of the `extra` directories, and what
 /// is left out with its reason.
@@ -105,7 +105,7 @@ fn directory_on(tier: &Tier, machine: &Machine, root: &Root) -> Result<Site, Why
         let mut site = Site::directory(&dir, machine, root);
         site.tier = Some(tier.name.clone());
         let room = site.room.get().map_or(0, |room| room.0);
-        if room < LEAST_ROOM {
+        if room < LEAST_ROOM.0 {
             why = Why::NotMeasured("no room".to_owned());
         } else if best.as_ref().is_none_or(|(most, _)| room > *most) {
             best = Some((room, site));

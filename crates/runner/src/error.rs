@@ -90,7 +90,7 @@ impl RunError {
             }
             RunError::Change(ChangeError::NotPermitted { .. }) => FailKind::NoPermission,
             RunError::Change(ChangeError::ReadOnly { .. }) => FailKind::ReadOnly,
-            RunError::Change(ChangeError::NotADirectory { .. }) => FailKind::Gone,
+            RunError::Change(ChangeError::NotADirectory { .. } | ChangeError::NoPlace { .. }) => FailKind::Gone,
             RunError::Refused(_)
             | RunError::Change(_)
             | RunError::Record(_)

@@ -73,8 +73,8 @@ pub struct Ready {
 /// Targets that may be used as the plan asks.
 pub struct Allowed(Vec<Target>);
 
-/// Refuses at once, before anything has begun, a plan that would write what must not be written. Devices are asked about
-/// again when they are opened.
+/// Refuses at once, before anything has begun, a plan that would write what must not be written, or whose jobs can be
+/// seen not to fit their targets. Devices are asked about again when they are opened.
 pub fn allowed(plan: &Plan) -> Result<Allowed, RunError> {
     for target in &plan.targets {
         if let Target::File { path } | Target::Device { path, .. } | Target::TestFile { dir: path, .. } = target
@@ -91,6 +91,20 @@ pub fn allowed(plan: &Plan) -> Result<Allowed, RunError> {
                 guard::device_for_writing(Path::new("/"), path, destroy.as_deref())?;
             }
             _ => {}
+        }
+    }
+    // A step that may fail is an account of its own; what every step hangs on is refused before there is a run.
+    for step in plan.steps.iter().filter(|step| !step.may_fail) {
+        match &plan.targets[step.target] {
+            Target::TestFile { dir, size, .. } => {
+                change::may_make(dir, whole_chunks(*size))?;
+                engine::may_fit(&step.job, *size)?;
+            }
+            Target::File { path } => {
+                let len = std::fs::metadata(path).map_err(|source| failed(path, source))?.len();
+                engine::may_fit(&step.job, Bytes(len))?;
+            }
+            Target::Memory { .. } | Target::Null { .. } | Target::Device { .. } | Target::Profile { .. } => {}
         }
     }
     Ok(Allowed(plan.targets.clone()))

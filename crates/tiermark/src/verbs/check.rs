@@ -16,6 +16,8 @@ pub fn check(context: &Context, args: &CheckArgs) -> Result<ExitCode> {
         if !dir.is_dir() {
             return Err(exit::Missing(format!("--in {}: there is no such directory", dir.display())).into());
         }
+        // Who names a place expects figures of it: better told now than after a minute.
+        change::may_make(dir, methods::LEAST_ROOM)?;
     }
     let given = args.out.clone().map(Place::Given);
     given.as_ref().map_or(Ok(()), Place::check)?;
