@@ -175,9 +175,14 @@ fn why_kind(state: &State) -> Option<Value> {
 
 fn step(step: &StepRecord, summary: &StepSummary) -> Value {
     let engine = step.engine.as_ref();
-    let cpu = summary
-        .cpu_us_per_op
-        .map(|(user, system)| json!({"user_us_per_op": number(user), "sys_us_per_op": number(system)}));
+    let cpu = summary.cpu.map(|cpu| {
+        let (user, system) = cpu.split_us.unzip();
+        Object::default()
+            .with("total_us_per_op", number(cpu.total_us))
+            .maybe("user_us_per_op", user.map(number))
+            .maybe("sys_us_per_op", system.map(number))
+            .build()
+    });
     Object::default()
         .with("name", step.name.as_str())
         .maybe("tier", step.tier.as_deref())

@@ -158,6 +158,16 @@ pub struct SideSummary {
     pub variation: Known<f64>,
 }
 
+/// CPU time of the measuring threads for an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct CpuPerOp {
+    /// All of it, µs.
+    pub total_us: f64,
+    /// In user mode and in the kernel, µs. Kernels tell the two apart by looking at each tick of the timer, so after a
+    /// few ticks the split is not known.
+    pub split_us: Option<(f64, f64)>,
+}
+
 /// One step, summed up.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StepSummary {
@@ -171,8 +181,8 @@ pub struct StepSummary {
     pub read: Option<SideSummary>,
     /// Absent when it wrote nothing, or its time is not known.
     pub write: Option<SideSummary>,
-    /// User and system CPU time for an operation, µs.
-    pub cpu_us_per_op: Option<(f64, f64)>,
+    /// What an operation cost the measuring threads; absent when that is not known.
+    pub cpu: Option<CpuPerOp>,
     /// Intervals of the series that the record has lost: what was done in them is in the totals, not in the spread.
     pub missing_intervals: u64,
 }

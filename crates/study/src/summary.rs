@@ -1,10 +1,10 @@
 //! One step in figures: rates over the measured time, latency percentiles that the number of operations can carry, the
 //! confidence interval and the spread of the rate.
 
-use crate::model::{LatencySummary, SideSummary, StepSummary, StepView};
+use crate::model::{CpuPerOp, LatencySummary, SideSummary, StepSummary, StepView};
 use crate::series::{self, Way};
 use basics::stats::{batch_means, variation};
-use basics::{Known, Latencies, Side};
+use basics::{Known, Latencies, Nanos, Side};
 
 /// The percentiles that are looked for.
 const PERCENTILES: [f64; 8] = [50.0, 90.0, 95.0, 99.0, 99.9, 99.99, 99.999, 99.9999];
@@ -17,16 +17,26 @@ const BEYOND: f64 = 10.0;
 /// interval series by batch means; it is unknown below ten intervals.
 pub fn summarise(step: &StepView<'_>) -> StepSummary {
     let operations = step.read.operations() + step.write.operations();
-    let per_op = |nanos: basics::Nanos| nanos.us() / operations as f64;
     StepSummary {
         index: step.index,
         name: step.name.to_owned(),
         tier: step.tier.map(str::to_owned),
         read: side(step, step.read, Way::Read),
         write: side(step, step.write, Way::Write),
-        cpu_us_per_op: step.cpu.filter(|_| operations > 0).map(|(user, system)| (per_op(user), per_op(system))),
+        cpu: step.cpu.filter(|_| operations > 0).map(|(user, system)| cpu_per_op(user, system, operations)),
         missing_intervals: series::missing(step),
     }
+}
+
+/// Twenty ticks of 10 ms (`sysconf(_SC_CLK_TCK)` is 100 on every Linux): with fewer, chance decides whether a tick met the
+/// thread in user mode or in the kernel.
+const TOLD_APART: Nanos = Nanos::from_millis(200);
+
+fn cpu_per_op(user: Nanos, system: Nanos, operations: u64) -> CpuPerOp {
+    let per_op = |nanos: Nanos| nanos.us() / operations as f64;
+    let whole = user + system;
+    let split_us = (whole >= TOLD_APART).then(|| (per_op(user), per_op(system)));
+    CpuPerOp { total_us: per_op(whole), split_us }
 }
 
 fn side(step: &StepView<'_>, side: &Side, way: Way) -> Option<SideSummary> {
@@ -118,14 +128,17 @@ mod tests {
     #[test]
     fn rates_are_over_the_measured_time() {
         let mut step = Step::page_read("sda", Nanos(1_000_000)).replaced(&[100; 20], Nanos(1_000_000));
-        step.cpu = Some((Nanos(4_000_000), Nanos(20_000_000)));
+        step.cpu = Some((Nanos(40_000_000), Nanos(200_000_000)));
         let summary = summarise(&step.view());
         let read = summary.read.unwrap();
         assert_eq!((read.ops, read.iops), (2000, 1000.0));
         assert!((read.mbps - 16.384).abs() < 1e-9);
         assert_eq!(read.ci95_percent, Known::Is(0.0));
         assert_eq!(read.variation, Known::Is(0.0));
-        assert_eq!(summary.cpu_us_per_op, Some((2.0, 10.0)));
+        assert_eq!(summary.cpu, Some(CpuPerOp { total_us: 120.0, split_us: Some((20.0, 100.0)) }));
+        step.cpu = Some((Nanos(20_000_000), Nanos(0)));
+        let short = CpuPerOp { total_us: 10.0, split_us: None };
+        assert_eq!(summarise(&step.view()).cpu, Some(short), "two ticks cannot tell user from system");
         assert!(summary.write.is_none());
     }
 

@@ -651,7 +651,10 @@ fn step_text(step: &StepRecord, summary: &StepSummary) -> StepText {
         engine: step.engine.as_ref().map_or("no engine", |engine| engine.used.name()),
         ended: format!("{ended}{}", if words::partial(step) { ", partial figures" } else { "" }),
         sides: sides.collect(),
-        cpu: summary.cpu_us_per_op.map(|(user, system)| format!("{} + {}", significant(user), significant(system))),
+        cpu: summary.cpu.map(|cpu| match cpu.split_us {
+            Some((user, system)) => format!("{} + {}", significant(user), significant(system)),
+            None => significant(cpu.total_us),
+        }),
         notes: words::notes(step, summary),
         failed: match &step.state {
             State::Failed(failure) => Some(failure.why.clone()),

@@ -22,7 +22,10 @@ pub fn run(record: &Record, style: &Style) -> String {
     if let Some(caution) = origin(&run.origin).caution() {
         out.push_str(&style.paragraph("", &caution, Tone::Fair));
     }
-    if let State::Failed(why) = &run.state {
+    // Mostly the step that failed says it below, in the same words.
+    if let State::Failed(why) = &run.state
+        && record.steps.iter().all(|step| step.state != run.state)
+    {
         out.push_str(&style.paragraph("", &format!("failed: {why}"), Tone::Bad));
     }
     for (step, summary) in record.steps.iter().zip(summaries(record)) {
@@ -91,9 +94,12 @@ fn step(step: &StepRecord, summary: &StepSummary, style: &Style) -> String {
     if summary.read.is_some() || summary.write.is_some() {
         out.push_str(&figures(summary, style));
     }
-    if let Some((user, system)) = summary.cpu_us_per_op {
-        let text = format!("CPU per operation: {} µs user, {} µs system", significant(user), significant(system));
-        out.push_str(&style.paragraph("   ", &text, Tone::Faint));
+    if let Some(cpu) = &summary.cpu {
+        let text = match cpu.split_us {
+            Some((user, system)) => format!("{} µs user, {} µs system", significant(user), significant(system)),
+            None => format!("{} µs (too short to tell user from system)", significant(cpu.total_us)),
+        };
+        out.push_str(&style.paragraph("   ", &format!("CPU per operation: {text}"), Tone::Faint));
     }
     for note in words::notes(step, summary) {
         out.push_str(&style.paragraph("   note  ", &note, Tone::Plain));
