@@ -6,7 +6,7 @@ use crate::fitness::fitness;
 use crate::headline;
 use crate::likeness::likenesses;
 use crate::model::{CheckStudy, RunView, TierFigures, TierStudy};
-use basics::Known;
+use basics::{Known, Why};
 use machine::{Ceiling, Tier, TierKind};
 
 /// Explains the run of a `check`.
@@ -24,12 +24,14 @@ pub fn explain(run: &RunView<'_>) -> CheckStudy {
     }
 }
 
-/// Names of the tiers to speak about: all that were measured, and of the others those that are a medium of their own.
+/// Names of the tiers to speak about: all that were measured, of the others those that are a medium of their own, and
+/// those that only root may measure.
 fn tier_names<'r>(run: &'r RunView<'_>) -> Vec<&'r str> {
     let mut names: Vec<&str> = Vec::new();
     let measured = run.steps.iter().filter_map(|step| step.tier);
     let media = run.machine.tiers.iter().filter(|tier| is_a_medium(tier)).map(|tier| tier.name.as_str());
-    for name in measured.chain(media) {
+    let refused = run.left_out.iter().filter(|left| left.step.is_empty() && left.why == Why::NoPermission);
+    for name in measured.chain(media).chain(refused.map(|left| left.tier.as_str())) {
         if !names.contains(&name) {
             names.push(name);
         }
@@ -81,6 +83,23 @@ mod tests {
     use basics::units::GIB;
     use machine::Warning;
     use proptest::prelude::*;
+
+    /// A loop device is no medium of its own, but where root could measure it that must be seen.
+    #[test]
+    fn what_only_root_may_measure_has_a_row() {
+        let mut run = Run::default().tiers([
+            tier("RAM", TierKind::Ram),
+            tier("loop0", TierKind::Loop),
+            tier("loop1", TierKind::Loop),
+        ]);
+        let left_out = |tier: &str, why| basics::plan::LeftOut { tier: tier.into(), step: String::new(), why };
+        run.left_out =
+            vec![left_out("loop0", Why::NoPermission), left_out("loop1", Why::NotMeasured("read-only image".into()))];
+        let study = explain(&run.view());
+        let row = study.tiers.iter().find(|tier| tier.name == "loop0").unwrap();
+        assert_eq!(row.figures.seq_read_mbps, Known::Unknown(Why::NoPermission));
+        assert!(study.tiers.iter().all(|tier| tier.name != "loop1"));
+    }
 
     /// The Raspberry Pi 5 of the first article, measured as its tables say.
     fn pi5() -> Run {
