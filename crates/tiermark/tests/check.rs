@@ -67,6 +67,7 @@ fn the_text_fits_and_its_report_opens_in_a_browser() {
     fits(&told.out);
     let run = home.json(&["runs"])["runs"][0]["run"].as_str().unwrap().to_owned();
     assert!(told.out.contains(&format!("tiermark show {run}")), "{}", told.out);
+    assert!(told.out.contains("measured in ") && told.out.contains("work ("), "{}", told.out);
     let reports = fs::read_dir(home.database().with_file_name("reports")).unwrap();
     let reports: Vec<PathBuf> = reports.map(|entry| entry.unwrap().path()).collect();
     let [report] = reports.as_slice() else { panic!("not one report: {reports:?}") };

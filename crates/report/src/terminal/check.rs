@@ -5,6 +5,7 @@ use super::Style;
 use super::lay::{Align, Grid, Tone, pad, pad_left, width};
 use crate::view::origin;
 use crate::words;
+use basics::plan::Target;
 use basics::units::significant;
 use basics::{Known, Nanos, Why};
 use machine::{Tier, TierKind};
@@ -136,7 +137,22 @@ fn tiers(record: &Record, study: &CheckStudy, style: &Style) -> String {
         let lead = format!("  {} ", style.mark("◂", "<"));
         out.push_str(&style.paragraph(&lead, &could_be.join("; "), Tone::Faint));
     }
+    let places: Vec<String> = study.tiers.iter().filter_map(|tier| place(record, tier)).collect();
+    if !places.is_empty() {
+        out.push_str(&style.paragraph("  ", &format!("measured in {}", places.join(", ")), Tone::Faint));
+    }
     out
+}
+
+/// Where the tier's test file was: `/var/tmp (sda)`. A row that is a directory's own says so by its name.
+fn place(record: &Record, tier: &TierStudy) -> Option<String> {
+    let plan = &record.run.plan;
+    let steps = plan.steps.iter().filter(|step| step.tier.as_deref() == Some(&tier.name));
+    let dir = steps.filter_map(|step| plan.targets.get(step.target)).find_map(|target| match target {
+        Target::TestFile { dir, .. } => Some(dir.display().to_string()),
+        _ => None,
+    })?;
+    Some(if dir == tier.name { dir } else { format!("{dir} ({})", tier.name) })
 }
 
 /// The model without what the kind already says; for zram its compression.
