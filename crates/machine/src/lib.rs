@@ -18,6 +18,7 @@ mod read;
 mod root;
 mod scrub;
 mod swap;
+mod unpack;
 mod warnings;
 
 pub use below::{disks_below, tier_of_path};
@@ -25,3 +26,4 @@ pub use capture::{CaptureError, CaptureSummary, capture};
 pub use model::*;
 pub use read::{read, read_with};
 pub use root::Root;
+pub use unpack::{UnpackError, unpack};

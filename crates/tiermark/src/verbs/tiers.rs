@@ -9,20 +9,19 @@ use machine::Root;
 use std::fs::File;
 use std::path::Path;
 use std::process::ExitCode;
+use tempfile::TempDir;
 
 /// Shows the tiers of the live machine or of a tree, or captures them.
 pub fn tiers(context: &Context, args: &TiersArgs) -> Result<ExitCode> {
-    let live = args.root == Path::new("/");
-    if !live && !args.root.join("proc").is_dir() && !args.root.join("sys").is_dir() {
-        let name = args.root.display();
-        let message = if args.root.is_file() {
-            format!("{name} is a file; unpack what --capture wrote first: mkdir machine && tar -xf {name} -C machine")
-        } else {
-            format!("{name} holds neither proc nor sys: it is no captured machine")
-        };
+    // Kept until the machine is read; then it goes.
+    let unpacked = if args.root.is_file() { Some(unpacked(&args.root)?) } else { None };
+    let folder = unpacked.as_ref().map_or(args.root.as_path(), TempDir::path);
+    let live = folder == Path::new("/");
+    if !live && !folder.join("proc").is_dir() && !folder.join("sys").is_dir() {
+        let message = format!("{} holds neither proc nor sys: it is no captured machine", args.root.display());
         return Err(Missing(message).into());
     }
-    let root = if live { Root::live() } else { Root::at(&args.root) };
+    let root = if live { Root::live() } else { Root::at(folder) };
     if let Some(path) = &args.capture {
         let file = File::options().write(true).create_new(true).open(path);
         let mut file = file.map_err(|error| Missing(format!("{} cannot be made: {error}", path.display())))?;
@@ -37,4 +36,14 @@ pub fn tiers(context: &Context, args: &TiersArgs) -> Result<ExitCode> {
         out::show(&report::terminal::tiers(&machine, &context.style), &context.style)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The tree in a file that --capture wrote, in a folder of its own.
+fn unpacked(file: &Path) -> Result<TempDir> {
+    let told = |why: String| Missing(format!("{}: {why}", file.display()));
+    let opened = File::open(file).map_err(|error| told(format!("it cannot be read: {error}")))?;
+    let folder =
+        TempDir::new().map_err(|error| told(format!("there is no temporary folder to unpack it in: {error}")))?;
+    machine::unpack(opened, folder.path()).map_err(|error| told(error.to_string()))?;
+    Ok(folder)
 }
