@@ -2,12 +2,13 @@
 
 use anyhow::Result;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
   tiermark check                      look at this machine: what is here, how fast, why, what to do
-  tiermark check --quick --in /mnt    in 15 seconds, and /mnt as well
+  tiermark check --quick --in /mnt    in 15 seconds, and in /mnt
   tiermark tiers                      the tiers, the way to them, what that way lets through
   tiermark run swap-sim --on /mnt     what would /mnt do as swap?
   tiermark run job --set rw=randread --set bs=4k --set depth=32 --set runtime=5s --on /mnt
@@ -131,7 +132,10 @@ pub struct CheckArgs {
     /// About five minutes in all.
     #[arg(long)]
     pub thorough: bool,
-    /// Measure in this directory as well; may be given more than once.
+    /// Measure in this directory; may be given more than once.
+    ///
+    /// It takes the place of the directory or device that would have been chosen on the same tier. Further directories
+    /// on that tier have a row each.
     #[arg(long = "in", value_name = "DIR")]
     pub within: Vec<PathBuf>,
     /// Where the report goes; default: the reports folder beside the database.
@@ -142,8 +146,8 @@ pub struct CheckArgs {
 /// What `tiers` takes.
 #[derive(Debug, Args)]
 pub struct TiersArgs {
-    /// Look at the machine whose /proc, /sys and /etc lie below this folder.
-    #[arg(long, value_name = "DIR", default_value = "/")]
+    /// Look at the machine whose /proc, /sys and /etc lie below this folder, or in a file that --capture wrote.
+    #[arg(long, value_name = "DIR|FILE.tar", default_value = "/")]
     pub root: PathBuf,
     /// Write such a tree of this machine, without serial numbers, addresses and names, for others to look at.
     #[arg(long, value_name = "FILE.tar")]
@@ -158,7 +162,7 @@ pub struct RunArgs {
     /// A directory (a test file is made there and removed), a file (read only), a block device, a tier's name,
     /// `memory`, `null` for the harness itself, or `profile:NAME` for a published device in virtual time.
     #[arg(long, value_name = "TARGET")]
-    pub on: String,
+    pub on: OsString,
     /// A parameter of the method; `tiermark methods NAME` lists them.
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,

@@ -1,10 +1,10 @@
 //! What every verb needs: where the data are, the opened store and journal with recovery done, and how to print.
 
 use crate::cli::Cli;
-use crate::exit::Missing;
+use crate::exit::{self, Missing};
 use crate::out;
 use anyhow::Result;
-use change::Journal;
+use change::{ChangeError, Journal};
 use record::{RecordError, Store};
 use report::terminal::Style;
 use std::cell::Cell;
@@ -96,7 +96,14 @@ impl Context {
         }
         match self.open_telling(Tell::Done) {
             Ok((store, _)) => Ok(store),
-            Err(_) if db.exists() => Ok(Store::open_for_reading(db)?),
+            // Who only looks needs neither the journal nor the right to write; what else is wrong shows in the reading.
+            Err(error) if db.exists() => {
+                let store = Store::open_for_reading(db)?;
+                out::say(&format!("the database is only read: {}", exit::sentence(&error)));
+                Ok(store)
+            }
+            // Nothing is to be undone or changed, so what is missing is the database, not the journal beside it.
+            Err(error) if error.is::<ChangeError>() => Err(RecordError::NoDatabase { path: db.to_owned() }.into()),
             Err(error) => Err(error),
         }
     }
@@ -107,7 +114,7 @@ impl Context {
         if (known || self.db.as_deref().is_some_and(Path::exists))
             && let Err(error) = self.open_telling(Tell::Done)
         {
-            out::say(&format!("{error:#}"));
+            out::say(&exit::sentence(&error));
         }
     }
 

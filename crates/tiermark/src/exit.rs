@@ -20,8 +20,19 @@ const INTERRUPTED: u8 = 130;
 
 /// Prints the error as one sentence and gives its status.
 pub fn report(error: &anyhow::Error) -> ExitCode {
-    out::say(&format!("{error:#}"));
+    out::say(&sentence(error));
     ExitCode::from(status(error))
+}
+
+/// An error and its causes, each said once: most of our sentences hold their cause already.
+pub fn sentence(error: &anyhow::Error) -> String {
+    let mut said = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !said.contains(&cause) {
+            said = format!("{said}: {cause}");
+        }
+    }
+    said
 }
 
 fn status(error: &anyhow::Error) -> u8 {
@@ -84,3 +95,19 @@ impl std::fmt::Display for Missing {
 }
 
 impl std::error::Error for Missing {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_is_said_once() {
+        let source = std::io::Error::from_raw_os_error(13);
+        let holding = RunError::Open { path: "/x".into(), source, hint: "" };
+        let said = sentence(&holding.into());
+        assert_eq!(said.matches("os error 13").count(), 1, "{said}");
+        let silent =
+            anyhow::Error::new(std::io::Error::from_raw_os_error(28)).context("standard output cannot be written");
+        assert!(sentence(&silent).starts_with("standard output cannot be written: No space left"));
+    }
+}

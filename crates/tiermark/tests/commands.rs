@@ -172,7 +172,7 @@ fn the_documents_have_the_documented_keys() {
     has_keys(step, "name engine job read elapsed_s cpu notes");
     has_keys(&step["read"], "iops MBps ops lat_us");
     has_keys(&step["read"]["lat_us"], "mean p50 p90 p95 p99 p99.9 p99.99 p99.999 max");
-    has_keys(&step["cpu"], "user_us_per_op sys_us_per_op");
+    has_keys(&step["cpu"], "total_us_per_op");
     assert!(step.get("write").is_none(), "what did not happen is absent");
     assert_eq!(run["run"], runs["runs"][0]["run"]);
     let tiers = home.json(&["tiers"]);
@@ -232,12 +232,15 @@ fn a_capture_is_a_machine_again_and_keeps_names_to_itself() {
     let file = home.work().join("here.tar");
     home.run(&["tiers", "--capture", file.to_str().unwrap()]).code(0);
     home.run(&["tiers", "--capture", file.to_str().unwrap()]).code(4).says(&["here.tar"]);
-    home.run(&["tiers", "--root", file.to_str().unwrap()]).code(4).says(&["here.tar", "tar -xf"]);
     let root = home.work().join("root");
     fs::create_dir(&root).unwrap();
     common::sh(&format!("tar -xf {} -C {}", file.display(), root.display()));
     let (live, captured) = (home.json(&["tiers"]), home.json(&["tiers", "--root", root.to_str().unwrap()]));
     assert_eq!(live["machine"]["kernel"], captured["machine"]["kernel"]);
+    assert_eq!(captured, home.json(&["tiers", "--root", file.to_str().unwrap()]), "the tar is as good as the tree");
+    let other = home.work().join("other.tar");
+    fs::write(&other, "no tar").unwrap();
+    home.run(&["tiers", "--root", other.to_str().unwrap()]).code(4).says(&["other.tar", "--capture"]);
     let names = |document: &serde_json::Value| -> Vec<String> {
         document["tiers"].as_array().unwrap().iter().map(|tier| tier["name"].to_string()).collect()
     };
@@ -262,6 +265,43 @@ fn what_is_no_terminal_gets_no_colour_and_no_bar() {
     for told in &texts {
         assert!(!told.out.contains('\x1b') && told.err.is_empty(), "{told:?}");
     }
+}
+
+#[test]
+fn progress_without_a_terminal_is_lines() {
+    let home = Home::new();
+    let mut words = job(&["runtime=300ms", "size=4MiB"], home.work());
+    words.extend(["--progress", "always"].map(str::to_owned));
+    let told = home.run(&words).code(0);
+    let lines: Vec<&str> = told.err.lines().collect();
+    assert!(lines.iter().all(|line| line.starts_with("tiermark: step 1 of 1")), "{told:?}");
+    assert!(lines.iter().any(|line| line.contains("IOPS")) && !told.err.contains('\x1b'), "{told:?}");
+}
+
+/// What a user reads is one sentence in their own words, and no failed run stays for what could be seen before.
+#[test]
+fn what_cannot_be_is_said_once_and_before_the_run() {
+    let home = Home::new();
+    let work = home.work();
+    home.run(&job(&["bs=3"], &work)).code(2).says(&["direct I/O", "3 B"]);
+    home.run(&job(&["bs=1M", "size=64k"], &work)).code(2).says(&["64 KiB", "1 MiB"]);
+    home.run(&job(&["size=1EiB"], &work)).code(4).says(&["no room", "work"]);
+    home.run(&job(&["size=8EiB"], &work)).code(2).says(&["the largest size"]);
+    home.run(&job(&["rw=randrw", "rwmixread=150"], &work)).code(2).says(&["rwmixread", "not 150"]);
+    home.run(&job(&["random=zipf:-5"], &work)).code(2).says(&["zipf", "-5"]);
+    home.run(&job(&["fsync=1"], &work)).code(2).says(&["only reads"]);
+    home.run(&job(&[], "/proc")).code(4).says(&["/proc", "no room of its own"]);
+    home.run(&["check", "--in", "/proc"]).code(4).says(&["/proc", "no room of its own"]);
+    home.run(&["show", "last"]).code(2);
+}
+
+/// A place for data that cannot be made is told as what is missed there: a database, not the journal beside it.
+#[test]
+fn a_place_that_cannot_be_written_is_no_talk_of_journals() {
+    let home = Home::new();
+    let output = home.command(&["runs"]).env("XDG_DATA_HOME", "/proc").output().unwrap();
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert!(err.contains("there is no database at /proc/tiermark") && !err.contains("journal"), "{err}");
 }
 
 /// Below a pseudo-terminal that `script` makes.

@@ -6,7 +6,7 @@ use crate::progress::Bar;
 use crate::{exit, out};
 use anyhow::Result;
 use machine::Root;
-use methods::{Request, Settings, Site};
+use methods::{MethodError, Request, Settings, Site};
 use runner::{Finished, Runner};
 use std::process::ExitCode;
 
@@ -16,7 +16,11 @@ pub fn run(context: &Context, args: &RunArgs) -> Result<ExitCode> {
     let settings = Settings::parse(method.name(), method.parameters(), &args.set)?;
     let root = Root::live();
     let machine = machine::read(&root);
-    let site = Site::named(&args.on, args.destroy.as_deref(), &machine, &root)?;
+    let on = args.on.to_str().ok_or_else(|| MethodError::Unusable {
+        path: args.on.clone().into(),
+        why: "its name is not UTF-8, as records are; give a path whose name is".to_owned(),
+    })?;
+    let site = Site::named(on, args.destroy.as_deref(), &machine, &root)?;
     let request = Request { site: &site, settings: &settings, as_published: args.as_published, machine: &machine };
     let plan = method.plan(&request)?;
     if args.dry_run {
