@@ -164,6 +164,17 @@ impl Home {
     }
 }
 
+impl Drop for Home {
+    /// A test that ends in mid-run has killed its program by now, whose spool lies outside of this home.
+    fn drop(&mut self) {
+        if self.database().exists()
+            && let Ok(mut store) = record::Store::open(&self.database())
+        {
+            let _ = store.recover();
+        }
+    }
+}
+
 /// A started program; ended when the test forgets it.
 pub struct Running(Option<Child>);
 
