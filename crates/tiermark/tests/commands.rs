@@ -292,7 +292,7 @@ fn what_cannot_be_is_said_once_and_before_the_run() {
     home.run(&job(&["fsync=1"], &work)).code(2).says(&["only reads"]);
     home.run(&job(&[], "/proc")).code(4).says(&["/proc", "no room of its own"]);
     home.run(&["check", "--in", "/proc"]).code(4).says(&["/proc", "no room of its own"]);
-    home.run(&["show", "last"]).code(2);
+    home.run(&["show", "last"]).code(4).sentence();
 }
 
 /// A place for data that cannot be made is told as what is missed there: a database, not the journal beside it.
