@@ -1,7 +1,7 @@
 //! Which layer was really measured: the disk, the page cache in front of it, or a file system that compresses. Judged
 //! from what the engine noted and from the bytes that reached the disk while the job believed to move its own.
 
-use crate::model::StepView;
+use crate::model::{StepSummary, StepView};
 
 use basics::job::{Engine, Entropy};
 use basics::{Known, Side};
@@ -100,6 +100,38 @@ pub fn share_at_disk(step: &StepView<'_>, members: &[&Tier]) -> Known<f64> {
     }
 }
 
+/// The share of the bytes read through the page cache that any disk moved meanwhile; nothing where the cache was not in the
+/// way, or where no disk was observed. A disk above another counts its bytes again, so the share may be too high.
+pub(crate) fn read_from_disks(step: &StepView<'_>) -> Option<f64> {
+    let engine = step.engine?.used;
+    let cached = !step.job.direct || engine == Engine::Mmap || direct_refused(step).is_some();
+    let (first, last) = ends(step)?;
+    let (window, elapsed) = ((last.at - first.at).secs(), step.elapsed.secs());
+    if !cached || engine == Engine::Memory || step.read.bytes == 0 || first.disks.is_empty() {
+        return None;
+    }
+    if window <= 0.0 || window < COVERED * elapsed {
+        return None;
+    }
+    let moved = first
+        .disks
+        .iter()
+        .filter_map(|(name, before)| Some(last.disks.get(name)?.read_bytes.saturating_sub(before.read_bytes)));
+    let moved: f64 = moved.map(|bytes| bytes as f64).sum();
+    Some((moved / window) / (step.read.bytes as f64 / elapsed))
+}
+
+impl StepSummary {
+    /// The note that most of what was read came from the page cache.
+    pub fn cache_note(&self) -> Option<String> {
+        let share = self.read_from_disks.filter(|share| *share < MOSTLY)?;
+        Some(format!(
+            "Read through the page cache, and {:.0} % of the bytes came from it and not from a disk: the rate is the memory's.",
+            100.0 * (1.0 - share)
+        ))
+    }
+}
+
 /// First and last sample of a step.
 pub(crate) fn ends<'a>(step: &StepView<'a>) -> Option<(&'a observe::Sample, &'a observe::Sample)> {
     match step.samples.as_slice() {
@@ -113,4 +145,27 @@ pub(crate) fn disk_of<'a>(step: &StepView<'_>, tier: &'a Tier) -> Option<&'a str
     let sampled = &step.samples.first()?.disks;
     let below = tier.below.iter().filter(|_| tier.below.len() == 1);
     std::iter::once(&tier.name).chain(below).map(String::as_str).find(|name| sampled.contains_key(*name))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::summarise;
+    use crate::testing::Step;
+    use basics::job::Engine;
+
+    /// Bug: 318,071 buffered reads a second were given without a word of the page cache.
+    #[test]
+    fn buffered_reads_that_no_disk_saw_are_noted() {
+        let note = |direct, engine, share| {
+            let mut step = Step::seq_read("vda", 900.0).at_disk("vda", share, 0);
+            step.job.direct = direct;
+            step.engine.as_mut().unwrap().used = engine;
+            summarise(&step.view()).cache_note()
+        };
+        let cached = note(false, Engine::Psync, 0.1).unwrap();
+        assert!(cached.starts_with("Read through the page cache, and 90 % of the bytes came from it"), "{cached}");
+        assert!(note(true, Engine::Mmap, 0.0).is_some());
+        assert_eq!(note(true, Engine::Psync, 0.0), None);
+        assert_eq!(note(false, Engine::Psync, 0.98), None);
+    }
 }

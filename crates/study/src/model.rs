@@ -185,6 +185,8 @@ pub struct StepSummary {
     pub cpu: Option<CpuPerOp>,
     /// Intervals of the series that the record has lost: what was done in them is in the totals, not in the spread.
     pub missing_intervals: u64,
+    /// Read through the page cache: the bytes that the disks moved over those that were read (1 is all of them).
+    pub read_from_disks: Option<f64>,
 }
 
 /// A fact with its evidence.
