@@ -1,7 +1,7 @@
 //! Figures and facts as words, the same in every output: numbers at three significant digits, durations in the unit that
 //! fits, points in time in a zone, a job and a target's hop in a line.
 
-use basics::job::{Block, Direction, Order, Pacing, Sync};
+use basics::job::{Block, Direction, Engine, Order, Pacing, Sync};
 use basics::units::significant;
 use basics::{Bytes, Job, Known, Nanos};
 use jiff::Timestamp;
@@ -81,25 +81,6 @@ pub fn disk_size(size: Bytes) -> String {
     format!("{} B", size.0)
 }
 
-/// The RAM that a board is sold with: firmware and kernel keep a part of it, so the next whole or half power is meant.
-pub fn ram_size(total: Bytes) -> String {
-    let gib = total.0 as f64 / (1u64 << 30) as f64;
-    if gib < 0.9 {
-        return format!("{} MB", (gib * 1024.0).round());
-    }
-    let mut sold = 1.0;
-    while sold < gib {
-        sold += if sold < 4.0 {
-            1.0
-        } else if sold < 32.0 {
-            2.0
-        } else {
-            8.0
-        };
-    }
-    format!("{sold} GB")
-}
-
 /// The machine in one line: model, RAM, kernel with its page size, temperature, throttling. Facts that nothing reports
 /// are left out, since this line is a name, not a table.
 pub fn machine(machine: &Machine) -> String {
@@ -108,7 +89,7 @@ pub fn machine(machine: &Machine) -> String {
         "Machine of unknown model".clone_into(&mut parts[0]);
     }
     if let Known::Is(ram) = &machine.ram {
-        parts.push(ram_size(*ram));
+        parts.push(ram.to_string());
     }
     if let Known::Is(kernel) = &machine.kernel {
         let page = machine.page_size.get().map(|page| format!(" ({page} pages)")).unwrap_or_default();
@@ -155,8 +136,10 @@ pub fn rw(job: &Job) -> &'static str {
     }
 }
 
-/// A job in a line: `16 KiB random 70/30, depth 4, direct`. Memory and the null target know no O_DIRECT.
-pub fn job(job: &Job, target: &str) -> String {
+/// A step's job in a line: `16 KiB random 70/30, depth 4, direct`, as it ran where that is known. Memory and the null
+/// target know no O_DIRECT.
+pub fn job(step: &StepRecord) -> String {
+    let job = &step.job;
     let mut parts = Vec::new();
     let block = match &job.block {
         Block::Fixed(size) => size.to_string(),
@@ -179,8 +162,8 @@ pub fn job(job: &Job, target: &str) -> String {
     if job.threads > 1 {
         parts.push(format!("{} threads", job.threads));
     }
-    if !matches!(target, "memory" | "null") {
-        parts.push(if job.direct { "direct" } else { "buffered" }.to_owned());
+    if !matches!(step.target.as_str(), "memory" | "null") {
+        parts.push(way(step).to_owned());
     }
     match job.sync {
         Sync::None => {}
@@ -199,6 +182,18 @@ pub fn job(job: &Job, target: &str) -> String {
     parts.join(", ")
 }
 
+/// By which way the bytes went, as far as the engine told.
+fn way(step: &StepRecord) -> &'static str {
+    let engine = step.engine.as_ref();
+    let refused = engine.is_some_and(|engine| engine.dropped.iter().any(|(feature, _)| feature == "O_DIRECT"));
+    match engine.map(|engine| engine.used) {
+        Some(Engine::Mmap) => "mapped",
+        _ if step.job.direct && refused => "buffered (O_DIRECT refused)",
+        _ if step.job.direct => "direct",
+        _ => "buffered",
+    }
+}
+
 fn every_so_many(what: &str, every: u32) -> String {
     if every == 1 { format!("{what} after each") } else { format!("{what} after every {every}") }
 }
@@ -206,6 +201,26 @@ fn every_so_many(what: &str, every: u32) -> String {
 /// True when a step has figures and did not come to its end: they are of a part of the work.
 pub fn partial(step: &StepRecord) -> bool {
     step.state != State::Done && step.read.operations() + step.write.operations() > 0
+}
+
+/// How long a step was measured and what ended it: `2.00 s, ended by time`, `interrupted after 800 ms`.
+pub fn ended(step: &StepRecord) -> String {
+    let cut = if step.ended_by == "process ended" { "cut off with its process" } else { "interrupted" };
+    let mut ended = match &step.state {
+        State::Interrupted if step.elapsed.0 == 0 => cut.to_owned(),
+        State::Interrupted => format!("{cut} after {}", step.elapsed),
+        State::Done if !step.ended_by.is_empty() => format!("{}, ended by {}", step.elapsed, step.ended_by),
+        State::Done | State::Failed(_) | State::Running | State::NotRun(_) => state(&step.state).to_owned(),
+    };
+    if partial(step) {
+        ended.push_str(", partial figures");
+    }
+    ended
+}
+
+/// The half width of a rate's 95 % interval: `±3.10 %`, or that there is no rate to speak of.
+pub fn noise(percent: f64) -> String {
+    if percent > 100.0 { "unstable".to_owned() } else { format!("±{} %", significant(percent)) }
 }
 
 /// What a reader of a step's figures must know: what was noted while it ran, and what its record lacks.
@@ -219,7 +234,7 @@ pub fn notes(step: &StepRecord, summary: &StepSummary) -> Vec<String> {
             "{n} intervals are missing from the record: their operations are in the totals, not in the series."
         )),
     };
-    step.notes.iter().cloned().chain(missing).collect()
+    step.notes.iter().cloned().chain(missing).chain(summary.cache_note()).collect()
 }
 
 /// True when latencies of the job count from the intended time.

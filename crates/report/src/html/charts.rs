@@ -70,7 +70,7 @@ fn step(
         "name": step.name,
         "subject": label,
         "color": page.color(&record.run.id, subject),
-        "job": words::job(&step.job, &step.target),
+        "job": words::job(step),
         "rw": words::rw(&step.job),
         "bs": step.job.block.largest().0,
         "depth": step.job.depth * step.job.threads,

@@ -629,7 +629,7 @@ fn step_text(step: &StepRecord, summary: &StepSummary) -> StepText {
         Some(SideText {
             way,
             iops: significant(side.iops),
-            noise: side.ci95_percent.get().map_or_else(dash, |percent| format!("±{} %", significant(*percent))),
+            noise: side.ci95_percent.get().map_or_else(dash, |percent| words::noise(*percent)),
             mbps: significant(side.mbps),
             mean: side.lat.mean.get().map_or_else(dash, ToString::to_string),
             p50: percentile(50.0),
@@ -638,18 +638,13 @@ fn step_text(step: &StepRecord, summary: &StepSummary) -> StepText {
             max: side.lat.max.get().map_or_else(dash, ToString::to_string),
         })
     });
-    let ended = if step.ended_by.is_empty() {
-        words::state(&step.state).to_owned()
-    } else {
-        format!("{} by {}", step.elapsed, step.ended_by)
-    };
     StepText {
         index: step.index,
         name: step.name.clone(),
         tier: step.tier.clone().unwrap_or_else(|| step.target.clone()),
-        job: words::job(&step.job, &step.target),
+        job: words::job(step),
         engine: step.engine.as_ref().map_or("no engine", |engine| engine.used.name()),
-        ended: format!("{ended}{}", if words::partial(step) { ", partial figures" } else { "" }),
+        ended: words::ended(step),
         sides: sides.collect(),
         cpu: summary.cpu.map(|cpu| match cpu.split_us {
             Some((user, system)) => format!("{} + {}", significant(user), significant(system)),

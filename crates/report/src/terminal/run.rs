@@ -67,21 +67,8 @@ fn foot(record: &Record, style: &Style) -> String {
 
 fn step(step: &StepRecord, summary: &StepSummary, style: &Style) -> String {
     let name = step.tier.as_ref().map_or_else(|| step.name.clone(), |tier| format!("{}  {tier}", step.name));
-    let mut ended = match &step.state {
-        State::Failed(_) => "failed".to_owned(),
-        State::Running => "running".to_owned(),
-        State::NotRun(_) => "not run".to_owned(),
-        State::Done | State::Interrupted => format!("{}, ended by {}", step.elapsed, step.ended_by),
-    };
-    if words::partial(step) {
-        ended.push_str(", partial figures");
-    }
-    let mut out = style.both_ends(&format!("{:<2} {name}", step.index), &ended);
-    out.push_str(&style.paragraph(
-        "   ",
-        &format!("{} on {}", words::job(&step.job, &step.target), step.target),
-        Tone::Plain,
-    ));
+    let mut out = style.both_ends(&format!("{:<2} {name}", step.index), &words::ended(step));
+    out.push_str(&style.paragraph("   ", &format!("{} on {}", words::job(step), step.target), Tone::Plain));
     if let Some(engine) = &step.engine {
         out.push_str(&style.paragraph("   ", &engine_words(engine), Tone::Faint));
     }
@@ -166,7 +153,7 @@ fn figures(summary: &StepSummary, style: &Style) -> String {
 
 fn rates(side: &SideSummary, style: &Style) -> [(String, Tone); 3] {
     let noise = match &side.ci95_percent {
-        Known::Is(percent) => format!("±{} %", significant(*percent)),
+        Known::Is(percent) => words::noise(*percent),
         Known::Unknown(_) => style.dash().to_owned(),
     };
     [(significant(side.iops), Tone::Plain), (noise, Tone::Faint), (significant(side.mbps), Tone::Plain)]

@@ -137,3 +137,26 @@ fn colour_only_repeats_what_the_words_say() {
     let lines = |text: &str| text.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>();
     assert_eq!(lines(&stripped), lines(&plain));
 }
+
+/// Bugs: `0 ns, ended by interrupted`, `ended by process ended`, and `direct` where the page cache was in the way.
+#[test]
+fn how_a_step_ran_and_ended_is_said_as_it_was() {
+    let mut record = support::sda_record(1.0);
+    for (step, ended_by) in record.steps.iter_mut().zip(["interrupted", "process ended"]) {
+        step.state = record::State::Interrupted;
+        step.ended_by = ended_by.to_owned();
+    }
+    record.steps[0].elapsed = basics::Nanos(0);
+    let engine = |step: &mut record::StepRecord, change: fn(&mut basics::EngineUse)| {
+        change(step.engine.as_mut().unwrap());
+    };
+    engine(&mut record.steps[2], |engine| engine.dropped.push(("O_DIRECT".to_owned(), "refused".to_owned())));
+    engine(&mut record.steps[3], |engine| engine.used = basics::job::Engine::Mmap);
+    let text = terminal::run(&record, &style(100));
+    assert!(!text.contains("ended by interrupted") && !text.contains("ended by process ended"), "{text}");
+    for said in
+        [" interrupted, partial", "cut off with its process after 1.20 s", "buffered (O_DIRECT refused)", "mapped"]
+    {
+        assert!(text.contains(said), "{said}: {text}");
+    }
+}
