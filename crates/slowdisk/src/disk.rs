@@ -47,6 +47,8 @@ pub(crate) struct Verdict {
     pub flip: Option<(u64, u8)>,
     /// A flush that does nothing.
     pub lie: bool,
+    /// The profile is faster than the way: the answer leaves at once.
+    pub floor: bool,
     /// The disk's life that it belongs to: it does not outlive a cut.
     pub epoch: u64,
 }
@@ -126,7 +128,8 @@ impl Disk {
     pub fn arrive(&self, now: Nanos, act: Act, offset: u64, len: u64) -> Verdict {
         let mut model = self.model();
         let epoch = self.epoch.load(SeqCst);
-        let mut verdict = Verdict { due: now, time: Nanos(0), outcome: Ok(()), flip: None, lie: false, epoch };
+        let mut verdict =
+            Verdict { due: now, time: Nanos(0), outcome: Ok(()), flip: None, lie: false, floor: false, epoch };
         if let Some(delay) = model.probe {
             verdict.due = now + delay;
             return verdict;
@@ -148,7 +151,7 @@ impl Disk {
         let issued_at = Nanos(issued.max(0.0) as u64);
         let mut time = 0.0;
         match request.map(|request| model.device.submit(issued_at, request)) {
-            Some(Ok(done)) => time = (done.0 as f64 - issued).max(0.0),
+            Some(Ok(done)) => time = done.0.saturating_sub(issued_at.0) as f64,
             Some(Err(_)) => verdict.outcome = Err(EIO),
             None => {}
         }
@@ -158,6 +161,7 @@ impl Disk {
         let wanted = issued + time - after;
         if act != Act::Trim && wanted < now.0 as f64 {
             model.counters.figures.floor_reached += 1;
+            verdict.floor = true;
         }
         verdict.due = Nanos(wanted.max(now.0 as f64) as u64).max(model.stalled_until);
         match act {
@@ -306,8 +310,9 @@ impl Disk {
     /// An answer leaves.
     pub fn answered(&self, verdict: &Verdict, late: Nanos) {
         let mut model = self.model();
-        if model.probe.is_none() {
-            model.counters.answered(late, verdict.time);
+        // Of a trim nothing is known that could be kept, and a disk that is off answers as soon as it can.
+        if model.probe.is_none() && verdict.time > Nanos(0) {
+            model.counters.answered(late, verdict.time, verdict.floor);
         }
     }
 
@@ -392,6 +397,12 @@ mod tests {
         disk.ready(Correction { base: 600_000.0, per_byte: [0.0, 0.0] });
         assert_eq!(disk.arrive(us(30_000), Act::Write, 0, 4096).due, us(30_000));
         assert_eq!(disk.figures().floor_reached, 1);
+        let verdict = disk.arrive(us(40_000), Act::Write, 0, 4096);
+        disk.answered(&verdict, us(400));
+        assert_eq!((disk.figures().late, disk.figures().floor_reached), (0, 2), "one or the other");
+        let trim = disk.arrive(us(50_000), Act::Trim, 0, 4096);
+        disk.answered(&trim, us(400));
+        assert_eq!(disk.figures().late, 0);
     }
 
     #[test]

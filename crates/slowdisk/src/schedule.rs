@@ -152,7 +152,7 @@ mod tests {
             });
             left
         });
-        let base = clock.now().0 + 5_000_000;
+        let base = clock.now().0 + 300_000_000;
         for (item, wait) in [(3, 3_000_000u64), (1, 0), (2, 1_000_000), (4, 3_000_000)] {
             schedule.push(Nanos(base + wait), (base + wait, item));
         }
