@@ -147,8 +147,9 @@ fn without_root_it_does_what_it_can_and_says_what_root_would_add() {
     let document = home.json(&["check", "--quick"]);
     let tiers = document["tiers"].as_array().unwrap();
     assert!(tiers.iter().any(|tier| tier["kind"] == "ram" && tier["seq_read_MBps"].as_f64() > Some(0.0)), "{document}");
-    let raw: Vec<&Value> =
-        tiers.iter().filter(|tier| tier["place"].as_str().is_some_and(|p| p.starts_with("/dev/"))).collect();
-    assert_eq!(raw, [&Value::Null; 0], "a raw device was read without the right to it");
+    // What only root may read has a row, so that it is seen, and not a figure.
+    for raw in tiers.iter().filter(|tier| tier["place"].as_str().is_some_and(|p| p.starts_with("/dev/"))) {
+        assert!(raw["seq_read_MBps"].is_null(), "a raw device was read without the right to it: {raw}");
+    }
     assert_eq!(home.json(&["runs"])["runs"][0]["state"], "done");
 }
