@@ -4,7 +4,6 @@
 mod common;
 
 use common::{Home, has_keys, possible};
-use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
