@@ -58,23 +58,6 @@ fn a_run_takes_less_than_40_mb_beside_its_buffers() {
     }
 }
 
-/// Thousands of intervals go to the spool and to the database one by one; whoever shows or reports the run packs them.
-#[test]
-fn thousands_of_intervals_take_no_more_memory() {
-    let home = Home::new();
-    let run = peak(&home, &job(&["rw=randrw", "interval=1ms", "runtime=4s", "depth=4"], "null"));
-    let intervals = home.last().intervals.len();
-    assert!(intervals > 2000, "{intervals} intervals: the test has lost its grip");
-    let report = home.path().join("report.html").display().to_string();
-    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-    let shown = peak(&home, &words(&["show", "last"]));
-    let reported = peak(&home, &words(&["report", "last", "--out", &report]));
-    for (what, peak) in [("run", run), ("show", shown), ("report", reported)] {
-        assert!(peak > MIB, "{what}: {peak} bytes at the peak: the test has lost its grip");
-        assert!(peak < 40_000_000, "{what}: {peak} bytes with {intervals} intervals");
-    }
-}
-
 /// Memory is fixed before the first operation: more of them take no more of it.
 #[test]
 fn memory_does_not_grow_with_the_operations() {
