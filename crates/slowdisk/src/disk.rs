@@ -10,6 +10,7 @@ use profile::{Device, Profile, Request};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
 use sys::errno::{EIO, ENOSPC};
 
 /// What the way through FUSE and the loop device costs by itself, which the profile's time includes: taken off, half of it
@@ -76,6 +77,8 @@ struct Model {
     off: Option<Off>,
     stalled_until: Nanos,
     ready_at: Nanos,
+    /// CPU time until it was ready.
+    made_with: Duration,
 }
 
 /// The emulated disk.
@@ -100,6 +103,7 @@ impl Disk {
             off: None,
             stalled_until: Nanos(0),
             ready_at: clock.now(),
+            made_with: Duration::ZERO,
         };
         let real = profile.real_size.map(|real| real.0).filter(|real| *real < size.0);
         let disk = Disk {
@@ -326,6 +330,7 @@ impl Disk {
         let mut model = self.model();
         model.correction = correction;
         model.ready_at = self.clock.now();
+        model.made_with = sys::process::cpu_time();
     }
 
     pub fn figures(&self) -> Figures {
@@ -334,13 +339,17 @@ impl Disk {
         let mut model = self.model();
         let online = model.is_on(now);
         let faults = model.faults.iter().map(|fault| FaultFigures { fault: fault.text.clone(), struck: fault.fired });
+        let counted = model.counters.snapshot();
+        let requests = counted.transfers() + counted.flushes + counted.trims;
+        let cpu = sys::process::cpu_time().saturating_sub(model.made_with);
         Figures {
+            cpu_us_per_request: if requests == 0 { 0.0 } else { cpu.as_secs_f64() * 1e6 / requests as f64 },
             uptime_s: Nanos(now.0.saturating_sub(model.ready_at.0)).secs(),
             taken_bytes,
             unflushed_bytes,
             online,
             faults: faults.collect(),
-            ..model.counters.snapshot()
+            ..counted
         }
     }
 }

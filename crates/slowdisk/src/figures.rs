@@ -37,6 +37,8 @@ pub struct Figures {
     pub read_mean_us: f64,
     /// Mean time of a write by the profile.
     pub write_mean_us: f64,
+    /// CPU time of the emulator since the start, by request.
+    pub cpu_us_per_request: f64,
     /// Requests that failed, for whatever reason.
     pub failed: u64,
     /// What lies in the backing.

@@ -64,6 +64,16 @@ impl Identity {
     }
 }
 
+/// CPU time of all threads of this process so far, in user mode and in the kernel (`getrusage(RUSAGE_SELF)`).
+pub fn cpu_time() -> std::time::Duration {
+    // SAFETY: rusage is plain integers, for which zeros are a value.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel fills the struct that we own. It refuses only a bad address or a bad `who`.
+    unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) };
+    let duration = |t: libc::timeval| std::time::Duration::new(t.tv_sec as u64, t.tv_usec as u32 * 1000);
+    duration(usage.ru_utime) + duration(usage.ru_stime)
+}
+
 /// `read_to_string` whose error names the file.
 fn read(path: &str) -> io::Result<String> {
     std::fs::read_to_string(path).map_err(|e| io::Error::new(e.kind(), format!("{path}: {e}")))

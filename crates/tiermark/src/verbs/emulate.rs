@@ -221,7 +221,7 @@ fn show(context: &Context, registry: &Registry, name: &str) -> Result<ExitCode> 
     }
     let mut text = format!(
         "{name}: {} ({}), {}{}\n{}\nby the profile a read took {} µs and a write {} µs on average\n\
-         answers left late by {} µs (p50), {} µs (p99), {} µs at most\nholds {}, of which a power cut would put {} at risk",
+         answers left late by {} µs (p50), {} µs (p99), {} µs at most; {} µs of CPU a request\nholds {}, of which a power cut would put {} at risk",
         description.device.display(),
         description.profile,
         description.size(),
@@ -232,6 +232,7 @@ fn show(context: &Context, registry: &Registry, name: &str) -> Result<ExitCode> 
         significant(figures.late_p50_us),
         significant(figures.late_p99_us),
         significant(figures.late_max_us),
+        significant(figures.cpu_us_per_request),
         basics::Bytes(figures.taken_bytes),
         basics::Bytes(figures.unflushed_bytes),
     );
