@@ -113,10 +113,11 @@ fn a_rate_is_kept() {
 #[test]
 fn the_confidence_interval_ends_a_run() {
     let home = Home::new();
-    let document = home.json(&job(&["until=20", "runtime=30s"], "null:service=50us"));
+    // In virtual time: how steady a real target is depends on what else the machine does.
+    let document = home.json(&job(&["rw=randread", "until=2", "runtime=5m"], "profile:sata-usb3-pi5"));
     let step = &document["steps"][0];
     assert_eq!(step["ended_by"], "confidence", "{step}");
-    assert!(number(&step["elapsed_s"]) < 29.0 && number(&step["read"]["ci95_percent"]) <= 20.0, "{step}");
+    assert!(number(&step["elapsed_s"]) < 60.0 && number(&step["read"]["ci95_percent"]) <= 2.0, "{step}");
 }
 
 #[test]
