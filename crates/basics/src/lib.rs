@@ -15,6 +15,6 @@ pub mod units;
 pub use job::Job;
 pub use known::{Known, Why};
 pub use latency::Latencies;
-pub use outcome::{EngineUse, FailKind, Interval, NotRun, Side};
+pub use outcome::{EngineUse, Expected, FailKind, Interval, NotRun, Predicted, Side};
 pub use plan::Plan;
 pub use units::{Bytes, Nanos};

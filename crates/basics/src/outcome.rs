@@ -185,3 +185,23 @@ mod tests {
         assert_eq!(errors, words);
     }
 }
+
+/// Between what a direction's figures lie if a profile is as uncertain as it says.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Expected {
+    /// Operations a second, from and to.
+    pub iops: (f64, f64),
+    /// Mean latency in µs, from and to.
+    pub lat_mean_us: (f64, f64),
+}
+
+/// What a fitted profile says of a step, over the whole of its uncertainty.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Predicted {
+    /// Reads, where there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read: Option<Expected>,
+    /// Writes, where there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write: Option<Expected>,
+}

@@ -149,7 +149,8 @@ fn step(row: &Row<'_>) -> rusqlite::Result<StepRecord> {
         cpu_user: maybe_nanos(row, 22)?,
         cpu_system: maybe_nanos(row, 23)?,
         observing: maybe_json(row, 24)?,
-        notes: from_json(row, 25)?,
+        predicted: maybe_json(row, 25)?,
+        notes: from_json(row, 26)?,
     })
 }
 

@@ -1,6 +1,6 @@
 //! What a record holds.
 
-use basics::{Bytes, EngineUse, FailKind, Interval, Job, Nanos, NotRun, Plan, Side};
+use basics::{Bytes, EngineUse, FailKind, Interval, Job, Nanos, NotRun, Plan, Predicted, Side};
 use machine::Machine;
 use observe::{Cost, Sample};
 use serde::{Deserialize, Serialize};
@@ -137,6 +137,8 @@ pub struct StepRecord {
     pub cpu_system: Option<Nanos>,
     /// What observing cost. Unknown as above, and when nothing was observed.
     pub observing: Option<Cost>,
+    /// In virtual time on a profile that states its confidence: between what the figures lie.
+    pub predicted: Option<Predicted>,
     /// What was really measured: cache in the way, O_DIRECT refused, compression, a fallback; each a sentence.
     pub notes: Vec<String>,
 }

@@ -14,7 +14,7 @@ use crate::spool::Entry;
 use crate::store::{Series, Store, free_id, from_json, insert_run, insert_step, nanos};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use basics::{Bytes, EngineUse, Job, Latencies, Nanos, Side};
+use basics::{Bytes, EngineUse, Job, Latencies, Nanos, Predicted, Side};
 use flate2::Compression;
 use flate2::read::{GzDecoder, ZlibDecoder};
 use flate2::write::GzEncoder;
@@ -78,6 +78,8 @@ struct StepLine {
     cpu_system: Option<Nanos>,
     #[serde(default)]
     observing: Option<Cost>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    predicted: Option<Predicted>,
     notes: Vec<String>,
 }
 
@@ -184,6 +186,7 @@ impl From<&StepRecord> for StepLine {
             cpu_user: step.cpu_user,
             cpu_system: step.cpu_system,
             observing: step.observing,
+            predicted: step.predicted,
             notes: step.notes.clone(),
         }
     }
@@ -210,6 +213,7 @@ impl StepLine {
             cpu_user: self.cpu_user,
             cpu_system: self.cpu_system,
             observing: self.observing,
+            predicted: self.predicted,
             notes: self.notes,
         })
     }

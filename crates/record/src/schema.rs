@@ -66,6 +66,7 @@ CREATE TABLE step (
     cpu_user_ns    INTEGER,
     cpu_system_ns  INTEGER,
     observing   TEXT,
+    predicted   TEXT,                 -- JSON of Predicted
     notes       TEXT NOT NULL,
     PRIMARY KEY (run, step)
 ) STRICT, WITHOUT ROWID;

@@ -458,7 +458,7 @@ pub(crate) fn insert_run(transaction: &Connection, run: &Run) -> rusqlite::Resul
 pub(crate) fn insert_step(transaction: &Connection, run: i64, step: &StepRecord) -> rusqlite::Result<()> {
     let (read, write) = (RawSide::of(&step.read), RawSide::of(&step.write));
     transaction.execute(
-        "INSERT INTO step VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO step VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         params![
             run,
             step.index,
@@ -485,6 +485,7 @@ pub(crate) fn insert_step(transaction: &Connection, run: i64, step: &StepRecord)
             step.cpu_user.map(|time| time.0 as i64),
             step.cpu_system.map(|time| time.0 as i64),
             step.observing.as_ref().map(json).transpose()?,
+            step.predicted.as_ref().map(json).transpose()?,
             json(&step.notes)?,
         ],
     )?;

@@ -204,14 +204,23 @@ fn step(step: &StepRecord, summary: &StepSummary) -> Value {
             }),
         )
         .with("job", job(&step.job))
-        .maybe("read", summary.read.as_ref().map(side))
-        .maybe("write", summary.write.as_ref().map(side))
+        .maybe("read", summary.read.as_ref().map(|of| predicted(side(of), step.predicted.and_then(|p| p.read))))
+        .maybe("write", summary.write.as_ref().map(|of| predicted(side(of), step.predicted.and_then(|p| p.write))))
         .with("elapsed_s", number(step.elapsed.secs()))
         .with("missing_intervals", summary.missing_intervals)
         .maybe("cpu", cpu)
         .maybe("observing", step.observing.map(observing))
         .with("notes", step.notes.clone())
         .build()
+}
+
+/// A direction with what its profile's uncertainty makes of it, where it is simulated from one that states any.
+fn predicted(mut side: Value, expected: Option<basics::Expected>) -> Value {
+    if let (Some(object), Some(expected)) = (side.as_object_mut(), expected) {
+        let span = json!({"iops": pair(expected.iops), "lat_mean_us": pair(expected.lat_mean_us)});
+        object.insert("predicted".to_owned(), span);
+    }
+    side
 }
 
 /// What observing the machine beside the step cost.

@@ -5,6 +5,7 @@
 
 mod errno;
 mod error;
+mod predict;
 mod progress;
 mod ready;
 mod step;

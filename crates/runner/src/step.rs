@@ -1,7 +1,7 @@
 //! One step: fill what must be filled, open the target, let the engine and the observer run, and write the account.
 
 use crate::ready::{CHUNK, Ready, Targets};
-use crate::{RunError, Runner, SharedSpool, errno, lock, now};
+use crate::{RunError, Runner, SharedSpool, errno, lock, now, predict};
 use basics::job::{Block, Direction, Stop};
 use basics::plan::Step;
 use basics::{Bytes, Interval, Job, Nanos, Side};
@@ -84,6 +84,10 @@ impl Running<'_, '_> {
         let outcome = outcome?;
         account.region = opened.region(&step.job);
         targets.wrote(step.target, &step.job, Bytes(outcome.write.bytes));
+        account.predicted = opened.predict(&step.job, &control, &outcome)?;
+        if let Some(predicted) = account.predicted {
+            account.notes.push(predict::in_words(predicted));
+        }
         let result = write_account(outcome, account);
         if opened.is_model() {
             (account.cpu_user, account.cpu_system) = (None, None);
@@ -153,6 +157,7 @@ pub fn blank(index: usize, step: &Step, target: String, state: State) -> StepRec
         cpu_user: None,
         cpu_system: None,
         observing: None,
+        predicted: None,
         notes: Vec::new(),
     }
 }

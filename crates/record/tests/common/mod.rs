@@ -88,6 +88,10 @@ pub fn step(index: u32, intervals: &[Interval]) -> StepRecord {
         cpu_user: Some(Nanos(5)),
         cpu_system: Some(Nanos(6)),
         observing: Some(observe::Cost { samples: 1, cpu: Nanos(7), dropped: 0 }),
+        predicted: Some(basics::Predicted {
+            read: Some(basics::Expected { iops: (9.5, 11.0), lat_mean_us: (90.0, 105.5) }),
+            write: None,
+        }),
         notes: vec!["a note of the step".into()],
     }
 }

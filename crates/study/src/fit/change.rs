@@ -73,12 +73,8 @@ pub(super) fn drop_of(series: &[Moment]) -> Option<Drop> {
     let moment = (bytes - slow * seconds) / (fast - slow);
     let error = |part: &[f64]| variation(part).unwrap_or(0.0) / (part.len() as f64).sqrt();
     let noise = error(&head[..at - 1]).hypot(error(&tail[1..]));
-    (fast > slow && slow > 0.0 && moment > 0.0 && moment < seconds).then_some(Drop {
-        at: moment,
-        before: fast,
-        after: slow,
-        noise,
-    })
+    (fast > slow && slow > 0.0 && (fast / slow).ln() > 5.0 * noise && moment > 0.0 && moment < seconds)
+        .then_some(Drop { at: moment, before: fast, after: slow, noise })
 }
 
 /// Seconds, bytes and operations of `width` moments each; what is left at the end is dropped.

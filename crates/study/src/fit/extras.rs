@@ -23,6 +23,11 @@ pub(super) struct Flushes {
 /// The cost of flushes: the time of a cycle less that of its writes, at one or two amounts of written bytes.
 pub(super) fn flushes(profile: &Profile, points: &[Point]) -> Option<Flushes> {
     let mut found: Vec<(f64, f64, f64, &str)> = Vec::new();
+    // How far single writes differ: slow ones by chance are in each cycle too.
+    let alone = points.iter().filter(|p| p.is_pure(false) && p.depth == 1);
+    let varied = alone
+        .filter_map(|p| Some(p.write.latency.stdev()?.us() / p.write.latency.mean()?.us().max(1e-9)))
+        .fold(0.0, f64::max);
     for point in points.iter().filter(|p| p.reads == 0.0 && p.depth == 1) {
         let Some(every) = point.sync_every else { continue };
         let work = Work { reads: 0.0, sequential: point.sequential, size: point.size, depth: 1 };
@@ -30,7 +35,15 @@ pub(super) fn flushes(profile: &Profile, points: &[Point]) -> Option<Flushes> {
         let cycle = f64::from(every) * 1e6 / point.iops();
         let writes = f64::from(every) * write;
         // The writes are known to 2 % at best.
-        let error = (cycle * point.noise.max(0.01)).hypot(0.02 * writes);
+        // Of few cycles the last is cut, which the series takes for noise.
+        let cut = 0.02 + 0.5 * f64::from(every) / point.write.operations() as f64;
+        let noise = point.series_noise.unwrap_or(point.noise).clamp(0.01, cut.max(0.01));
+        // The writes are known as well as the profile says, and to 2 % at best; slow ones by chance are in both.
+        let name = if point.sequential { "write.sequential.latency_us" } else { "write.latency_us" };
+        let known = profile.confidence.get(name).map_or(0.0, |ci| (ci.high - ci.low) / (ci.high + ci.low).max(1e-9));
+        let here = 2.0 * varied / (point.write.operations() as f64).sqrt();
+        let chance = f64::from(every) * write * known.max(0.02).hypot(here);
+        let error = (cycle * noise).hypot(chance);
         found.push((f64::from(every) * point.size as f64, cycle - writes, error, &point.label));
     }
     found.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -38,21 +51,21 @@ pub(super) fn flushes(profile: &Profile, points: &[Point]) -> Option<Flushes> {
     let command = profile.link.and_then(|link| link.command_us).unwrap_or(0.0);
     let labels: Vec<&str> = found.iter().map(|f| f.3).collect();
     let (bytes, us, error, _) = first;
-    if us < 2.0 * error && last.1 < 2.0 * last.2 {
+    if us < 2.5 * error && last.1 < 2.5 * last.2 {
         let most = (us + error).max(last.1 + last.2).max(0.0);
         let ci = Confidence { low: 0.0, high: most };
         return Some(Flushes { us: 0.0, ci, dirty: None, from: labels.join(", "), none_above: Some(most) });
     }
     let slope = (last.1 - us) / (last.0 - bytes);
     let slope_error = error.hypot(last.2) / (last.0 - bytes);
-    let dirty = (last.0 > 4.0 * bytes && slope > 2.0 * slope_error).then(|| {
+    let dirty = (last.0 > 4.0 * bytes && slope > 2.5 * slope_error).then(|| {
         let ci = Confidence { low: (slope - slope_error) * 1e6, high: (slope + slope_error) * 1e6 };
         (slope * 1e6, ci)
     });
     let per_byte = if dirty.is_some() { slope } else { 0.0 };
     let alone = (us - per_byte * bytes - command).max(0.0);
     // The link's part of it is known apart.
-    if dirty.is_none() && alone < 2.0 * error {
+    if dirty.is_none() && alone < 2.5 * error {
         let ci = Confidence { low: 0.0, high: alone + error };
         return Some(Flushes { us: 0.0, ci, dirty, from: labels.join(", "), none_above: Some(alone + error) });
     }
@@ -73,6 +86,8 @@ pub(super) struct Zones {
 
 /// Fewest slices that say something about places.
 const FEWEST_SLICES: usize = 8;
+/// Of a slice's median, in quartile distances over the root of the number: beyond five standard errors.
+const SURE: f64 = 5.0;
 /// Other speeds than this are places.
 const OTHER: f64 = 0.15;
 
@@ -84,9 +99,11 @@ pub(super) fn zones(points: &[Point], command: f64) -> Option<Zones> {
     let mut groups: BTreeMap<(u64, bool, u32), Slices<'_>> = BTreeMap::new();
     for point in points.iter().filter(|p| p.is_pure(true)) {
         let Some(region) = point.region else { continue };
-        let us = 1e6 / point.iops() * f64::from(point.depth) - command;
+        // Medians: one slow operation in a slice is no slow place.
+        let at = |percent: f64| point.read.latency.percentile(percent).map_or(0.0, |nanos| nanos.us());
+        let spread = (at(75.0) - at(25.0)) / at(50.0).max(1e-9) / (point.read.latency.count() as f64).sqrt();
         let group = groups.entry((point.size, point.sequential, point.depth)).or_default();
-        group.insert(region, (us, point.noise, &point.label));
+        group.insert(region, (at(50.0) - command, spread, &point.label));
     }
     let even = |slices: &Slices<'_>| {
         slices.keys().zip(slices.keys().skip(1)).all(|(a, b)| a.0 + a.1 <= b.0 + 1 && b.0 < a.0 + 2 * a.1)
@@ -100,11 +117,13 @@ pub(super) fn zones(points: &[Point], command: f64) -> Option<Zones> {
     let size = slices.keys().map(|(offset, len)| offset + len).max()?;
     let part = |bytes: u64| bytes as f64 / size as f64;
     let slice = slices.keys().map(|(_, len)| part(*len)).fold(0.0, f64::max);
+    let spreads: Vec<f64> = slices.values().map(|slice| slice.1).collect();
+    let typical = median(&spreads)?;
     let all: Vec<((u64, u64), f64, bool)> = slices
         .iter()
         .map(|(region, (us, noise, _))| {
             let ratio = us / usual;
-            (*region, ratio, ratio.ln().abs() > OTHER.max(4.0 * noise))
+            (*region, ratio, ratio.ln().abs() > OTHER.max(SURE * noise.max(typical)))
         })
         .collect();
     let mut zones = Vec::new();
@@ -148,7 +167,14 @@ pub(super) fn mixed(profile: &Profile, points: &[Point]) -> Option<(Mixed, Confi
         Some([wanted[0] / found[0].max(1e-9), wanted[1] / found[1].max(1e-9)])
     };
     let first = off(factors)?;
-    if first.iter().all(|ratio| ratio.ln().abs() < COUPLED.max(2.0 * point.noise)) {
+    // What chance does to the two means, here and in the model.
+    let chance = |read: bool| {
+        let latency = &point.side(read).latency;
+        let (mean, stdev) = (latency.mean().map_or(1.0, |m| m.us()), latency.stdev().map_or(0.0, |s| s.us()));
+        2.0 * stdev / mean.max(1e-9) * (1.0 / (latency.count() as f64).sqrt() + 1.0 / 2000f64.sqrt())
+    };
+    let quiet = |(ratio, read): (&f64, bool)| ratio.ln().abs() < COUPLED.max(2.0 * point.noise).max(2.0 * chance(read));
+    if first.iter().zip([true, false]).all(quiet) {
         return None;
     }
     for _ in 0..12 {

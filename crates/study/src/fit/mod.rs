@@ -139,14 +139,21 @@ impl Fit {
             .collect();
         let clear =
             |spans: &[(f64, f64)], start: f64, end: f64| spans.iter().all(|(from, to)| end <= *from || start >= *to);
+        // What passes over a slow place drops there.
+        let placed = extras::zones(&points, 0.0).is_some_and(|found| !found.zones.is_empty());
+        if placed {
+            self.unseen("cache", "places of another speed hide in sequence where it is full");
+        }
         let drops: Vec<Option<Drop>> = points
             .iter()
             .zip(&spans)
             .map(|(point, spans)| {
                 let series: Vec<_> = point.series.iter().filter(|m| clear(spans, m.start, m.end)).copied().collect();
                 // Only what keeps one direction and one pattern tells a drop of the device from one of the work.
-                (point.sync_every.is_none() && !point.end_sync && point.region.is_none())
-                    .then(|| change::drop_of(&series))?
+                {
+                    let steady = point.sync_every.is_none() && !point.end_sync && point.region.is_none();
+                    (steady && !(placed && point.sequential)).then(|| change::drop_of(&series))?
+                }
             })
             .collect();
         self.drops(&points, &drops);
@@ -236,7 +243,13 @@ impl Fit {
                 }
             }
         }
-        let Some((point, drop)) = write else {
+        // No step can have written more than what the cache holds and what it drains meanwhile.
+        let agrees = |(_, drop): &(&Point, Drop)| {
+            let most = |seconds: f64| (drop.before - drop.after) * drop.at + drop.after * seconds;
+            let plain = |p: &&Point| p.reads == 0.0 && p.sync_every.is_none();
+            !points.iter().filter(plain).any(|p| p.write.bytes as f64 > 1.2 * most(p.seconds))
+        };
+        let Some((point, drop)) = write.filter(agrees) else {
             let most = points.iter().filter(|p| p.reads == 0.0).map(|p| p.write.bytes).max();
             if let Some(most) = most {
                 self.unseen("cache", &format!("none that is full after {}", Bytes(most)));

@@ -30,6 +30,8 @@ pub(super) struct Point {
     pub little: f64,
     /// Half width of the 95 % interval of the rate, as a part of it.
     pub noise: f64,
+    /// The same from the series alone, where that is long enough: latencies of a fixed cycle differ without any chance.
+    pub series_noise: Option<f64>,
     /// The series, for what changes over time.
     pub series: Vec<Moment>,
 }
@@ -93,9 +95,13 @@ impl Point {
             write: step.write.clone(),
             little: 1.0,
             noise: 0.0,
+            series_noise: None,
             series,
         };
         point.obey_little();
+        let rates: Vec<f64> = point.series.iter().map(Moment::rate).collect();
+        let part = batch_means(&rates).map(|interval| interval.percent() / 100.0);
+        point.series_noise = part.filter(|part| part.is_finite());
         point.noise = point.rate_noise();
         Some(point)
     }
@@ -123,9 +129,6 @@ impl Point {
     }
 
     fn rate_noise(&self) -> f64 {
-        let rates: Vec<f64> = self.series.iter().map(Moment::rate).collect();
-        let from_series =
-            batch_means(&rates).map(|interval| interval.percent() / 100.0).filter(|part| part.is_finite());
         // At depth 1 the rate is the inverse of a mean of independent latencies, mostly.
         let from_latencies = [&self.read, &self.write].map(|side| {
             let count = side.latency.count() as f64;
@@ -134,7 +137,7 @@ impl Point {
                 .filter(|(mean, _)| mean.0 > 0)
                 .map_or(0.0, |(mean, s)| 1.96 * s.secs() / mean.secs() / count.sqrt())
         });
-        from_latencies.into_iter().chain(from_series).fold(0.0, f64::max).min(0.5)
+        from_latencies.into_iter().chain(self.series_noise).fold(0.0, f64::max).min(0.5)
     }
 
     /// Keeps only the moments for which `keep` holds; the series stays whole.
