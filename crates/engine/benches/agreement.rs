@@ -13,6 +13,8 @@ use common::{Case, Figures, Result, Round, TestFile, is_wanted, median, setting,
 
 const URING: &[&str] = &["--ioengine=io_uring"];
 const PSYNC: &[&str] = &["--ioengine=psync"];
+/// Large buffers from a mapping, as ours are: fio's own, from malloc, cost it 2 to 5 % of the rate at 1 MiB.
+const MAPPED: &[&str] = &["--ioengine=psync", "--mem=mmap"];
 
 fn row(case: &Case, name: &str, side: fn(&Round) -> Figures, ours: &[Round], fio: &[Round]) {
     let ratio = |pick: fn(Figures) -> f64| {
@@ -40,7 +42,7 @@ fn main() -> Result<()> {
         fio,
     };
     let cases = [
-        case("1 MiB sequential, depth 1", false, MIB, 1, Engine::Psync, PSYNC),
+        case("1 MiB sequential, depth 1", false, MIB, 1, Engine::Psync, MAPPED),
         case("4 KiB random, depth 1", true, 4096, 1, Engine::Psync, PSYNC),
         case("4 KiB random, depth 32", true, 4096, 32, Engine::IoUring, URING),
         Case {

@@ -27,6 +27,8 @@ const BATCHED: &[&str] = &[
     "--iodepth_batch_complete_max=16",
 ];
 const PSYNC: &[&str] = &["--ioengine=psync", "--norandommap=1"];
+/// As it comes, with the map.
+const PLAIN: &[&str] = &["--ioengine=psync"];
 
 /// A round of `t/io_uring`; its mean rate without the first second.
 fn bare(binary: &str, file: &TestFile, depth: u32, direct: bool, seconds: u64) -> Result<Round> {
@@ -136,6 +138,7 @@ fn main() -> Result<()> {
         case("cached, io_uring, depth 32", 32, false, Engine::IoUring, URING),
         case("cached, io_uring, depth 32, fio in batches of 16", 32, false, Engine::IoUring, BATCHED),
         case("cached, psync", 1, false, Engine::Psync, PSYNC),
+        case("cached, psync, fio as it comes", 1, false, Engine::Psync, PLAIN),
         case("direct, io_uring, depth 32", 32, true, Engine::IoUring, URING),
     ];
     println!("{rounds} interleaved rounds of {seconds} s on one core; ± is half the distance of the quartiles\n");
