@@ -112,7 +112,7 @@ fn killed_while_the_test_file_is_written_nothing_stays() {
     let home = Home::new();
     let mut moments = Moments::new();
     for round in 0..rounds().div_ceil(2) {
-        let mut running = home.start(&job(&["rw=randread", "size=4GiB", "runtime=30s"], home.work()));
+        let mut running = home.start(&job(&["rw=randread", "size=1GiB", "runtime=30s"], home.work()));
         running.until("the file is there", || !home.left_in(&home.work()).is_empty());
         std::thread::sleep(moments.next(Duration::from_millis(300)));
         assert!(killed(running), "round {round}: it ended by itself");
