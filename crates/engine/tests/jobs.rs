@@ -194,9 +194,7 @@ fn the_warm_up_is_run_and_not_counted() {
 
 #[test]
 fn a_steady_target_is_known_early() {
-    // So wide that a machine which is busy with other things gets there too; how honest the interval is, is tested without
-    // threads (`confidence`) and in virtual time (`simulate`).
-    let until = Until { figure: Figure::Iops, percent: 90.0, at_least: Nanos::from_millis(50) };
+    let until = Until { figure: Figure::Iops, percent: 20.0, at_least: Nanos::from_millis(50) };
     for figure in [Figure::Iops, Figure::MeanLatency] {
         let stop =
             Stop { time: Some(Nanos::from_millis(20_000)), until: Some(Until { figure, ..until }), ..Stop::default() };
@@ -210,8 +208,8 @@ fn a_steady_target_is_known_early() {
 /// A stall longer than an interval leaves empty intervals, and they come in time.
 #[test]
 fn a_stuck_thread_holds_nothing_back() {
-    let stall = Some((Nanos::from_millis(1200), Nanos::from_millis(800)));
-    let stop = Stop { time: Some(Nanos::from_millis(1100)), ..Stop::default() };
+    let stall = Some((Nanos::from_millis(400), Nanos::from_millis(200)));
+    let stop = Stop { time: Some(Nanos::from_millis(380)), ..Stop::default() };
     let job = Job { stop, interval: Nanos::from_millis(20), ..Job::default() };
     let begun = Instant::now();
     let mut seen = Vec::new();
@@ -219,8 +217,8 @@ fn a_stuck_thread_holds_nothing_back() {
     run(&job, Target::Null { service: Nanos(50_000), stall }, &Control::new(&AtomicBool::new(false)), &mut sink)
         .unwrap();
     let empty = seen.iter().filter(|(n, ..)| *n == 0).count();
-    assert!(empty >= 4, "{seen:?}");
-    let late = |(_, end, at): &&(u64, Nanos, Duration)| *at > Duration::from(*end) + Duration::from_millis(500);
+    assert!((4..=10).contains(&empty), "{seen:?}");
+    let late = |(_, end, at): &&(u64, Nanos, Duration)| *at > Duration::from(*end) + Duration::from_millis(150);
     assert_eq!(seen.iter().filter(late).count(), 0, "{seen:?}");
 }
 
