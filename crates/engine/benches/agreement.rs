@@ -1,35 +1,56 @@
 //! Does this engine measure what fio measures? The same four jobs by both, direct on a file, interleaved, with fio's `lat`
-//! (its `clat` begins after `io_uring_enter` has returned). Prints a Markdown table: medians, ratio of medians, fio's own
-//! spread. `cargo bench -p engine --bench agreement`; ROUNDS (7), RUN_SECONDS (3), FILE_MIB (1024), BENCH_DIR; words
-//! after `--` choose cases by name.
+//! (its `clat` begins after `io_uring_enter` has returned). Prints a Markdown table: medians, ratio of medians with its
+//! 95 % interval, fio's own spread. A row takes at least ROUNDS (7) pairs and goes on, to MOST_ROUNDS (ROUNDS) at most,
+//! until the interval of the IOPS ratio is within ± 3 %: a noisy disk needs many. `cargo bench -p engine --bench
+//! agreement`; RUN_SECONDS (3), FILE_MIB (1024), BENCH_DIR; words after `--` choose cases by name.
 #![forbid(unsafe_code)]
 
 mod common;
 
 use basics::Bytes;
 use basics::job::{Direction, Engine};
+use basics::stats;
 use basics::units::MIB;
 use common::{Case, Figures, Result, Round, TestFile, is_wanted, median, setting, spread};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 const URING: &[&str] = &["--ioengine=io_uring"];
 const PSYNC: &[&str] = &["--ioengine=psync"];
-/// Large buffers from a mapping, as ours are: fio's own, from malloc, cost it 2 to 5 % of the rate at 1 MiB.
-const MAPPED: &[&str] = &["--ioengine=psync", "--mem=mmap"];
+/// Half the width of the interval, in per cent, at which a row is known well enough.
+const ENOUGH: f64 = 3.0;
+
+/// A ratio of medians and its 95 % interval, from medians of pairs drawn anew (percentile bootstrap, 1000 draws).
+fn ratio(ours: &[Round], fio: &[Round], pick: impl Fn(&Round) -> f64) -> (f64, f64, f64) {
+    let of = |rounds: &[Round]| rounds.iter().map(&pick).collect::<Vec<_>>();
+    let (ours, fio) = (of(ours), of(fio));
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
+    let mut drawn: Vec<f64> = (0..1000)
+        .map(|_| {
+            let pairs: Vec<usize> = ours.iter().map(|_| (rng.next_u64() % ours.len() as u64) as usize).collect();
+            let median_of = |all: &[f64]| stats::median(&pairs.iter().map(|i| all[*i]).collect::<Vec<_>>());
+            median_of(&ours).unwrap_or(f64::NAN) / median_of(&fio).unwrap_or(f64::NAN)
+        })
+        .collect();
+    drawn.sort_by(f64::total_cmp);
+    let whole = stats::median(&ours).unwrap_or(f64::NAN) / stats::median(&fio).unwrap_or(f64::NAN);
+    (whole, drawn[25], drawn[975])
+}
 
 fn row(case: &Case, name: &str, side: fn(&Round) -> Figures, ours: &[Round], fio: &[Round]) {
-    let ratio = |pick: fn(Figures) -> f64| {
-        let of = |rounds| median(rounds, |r| pick(side(r)));
-        (of(ours), of(fio), of(ours) / of(fio), spread(fio, |r| pick(side(r))))
-    };
-    let (iops, p50, p99) = (ratio(|f| f.iops), ratio(|f| f.p50_us), ratio(|f| f.p99_us));
-    println!(
-        "| {} {name} | {:.0} | {:.0} | **{:.3}** | {:.1} % | {:.1} | {:.1} | **{:.3}** | {:.1} % | {:.1} | {:.1} | **{:.3}** | {:.1} % |",
-        case.name, iops.0, iops.1, iops.2, iops.3, p50.0, p50.1, p50.2, p50.3, p99.0, p99.1, p99.2, p99.3
-    );
+    print!("| {} {name}, {} pairs |", case.name, ours.len());
+    for pick in [(|f| f.iops) as fn(Figures) -> f64, |f| f.p50_us, |f| f.p99_us] {
+        let pick = |r: &Round| pick(side(r));
+        let (ratio, low, high) = ratio(ours, fio, pick);
+        let (a, b) = (median(ours, pick), median(fio, pick));
+        print!(" {a:.0} | {b:.0} | **{ratio:.3}** ({low:.3}–{high:.3}) | {:.1} % |", spread(fio, pick));
+    }
+    println!();
 }
 
 fn main() -> Result<()> {
     let (rounds, seconds) = (setting("ROUNDS", 7), setting("RUN_SECONDS", 3));
+    let most = setting("MOST_ROUNDS", rounds);
     let len = Bytes(setting("FILE_MIB", 1024) * MIB);
     let case = |name, random, block, depth, engine, fio| Case {
         name,
@@ -42,7 +63,7 @@ fn main() -> Result<()> {
         fio,
     };
     let cases = [
-        case("1 MiB sequential, depth 1", false, MIB, 1, Engine::Psync, MAPPED),
+        case("1 MiB sequential, depth 1", false, MIB, 1, Engine::Psync, PSYNC),
         case("4 KiB random, depth 1", true, 4096, 1, Engine::Psync, PSYNC),
         case("4 KiB random, depth 32", true, 4096, 32, Engine::IoUring, URING),
         Case {
@@ -51,12 +72,14 @@ fn main() -> Result<()> {
         },
     ];
     let file = TestFile::new(len)?;
-    println!("{rounds} interleaved rounds of {seconds} s; ± is half the distance of fio's own quartiles\n");
+    println!(
+        "interleaved rounds of {seconds} s; in brackets the 95 % interval; ± is half the distance of fio's quartiles\n"
+    );
     println!("| job | IOPS | fio | ratio | fio ± | p50 µs | fio | ratio | fio ± | p99 µs | fio | ratio | fio ± |");
     println!("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |");
     for case in cases.iter().filter(|case| is_wanted(case.name)) {
         let (mut ours, mut fio) = (Vec::new(), Vec::new());
-        for round in 0..rounds {
+        for round in 0..most {
             // Who goes first alternates, so that a drift of the machine favours neither.
             if round % 2 == 0 {
                 ours.push(case.ours(&file, len, seconds)?);
@@ -64,6 +87,10 @@ fn main() -> Result<()> {
             } else {
                 fio.push(case.fio(&file, len, seconds)?);
                 ours.push(case.ours(&file, len, seconds)?);
+            }
+            let (_, low, high) = ratio(&ours, &fio, |r| r.read.iops);
+            if round + 1 >= rounds && (high - low) * 50.0 <= ENOUGH {
+                break;
             }
         }
         row(case, "read", |r| r.read, &ours, &fio);
