@@ -1,0 +1,179 @@
+//! What the way through FUSE and the loop device costs, and how that is known: it is measured once at the start, one request
+//! at a time, and from then on followed by the kernel's own account of the loop device, since a queue of requests and busy
+//! CPUs make it longer. What the kernel says its requests took, less what the profile owes them, is what the correction
+//! lacks.
+
+use crate::faults::Act;
+use basics::Nanos;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// Requests of a direction that one look needs: fewer, and those under way at its ends weigh too much.
+const LEAST: u64 = 64;
+/// Kernel and emulator must agree on the number of requests, but for this share and those under way; else requests were
+/// split or merged between them, and their times are not comparable.
+const AGREE: f64 = 0.02;
+const UNDER_WAY: u64 = 16;
+/// Share of what is lacking that one look adds: less than 1, for a look also sees chance.
+const GAIN: f64 = 0.4;
+/// Beyond that it is not the way that delays, but a machine with no time for it, ns.
+const MOST: f64 = 2e6;
+
+/// Requests and the sum of their times.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct Sum {
+    pub requests: u64,
+    pub nanos: f64,
+}
+
+impl Sum {
+    pub fn since(self, before: Sum) -> Sum {
+        Sum { requests: self.requests.saturating_sub(before.requests), nanos: self.nanos - before.nanos }
+    }
+    pub fn mean(self) -> f64 {
+        self.nanos / self.requests.max(1) as f64
+    }
+}
+
+/// The kernel's account of a block device: reads and writes completed, and their times from entering the device's queue
+/// (Documentation/block/stat.rst). Times are kept in ns and shown in ms, cumulated, so that a look of 100 ms errs by 1 %
+/// of a request that takes as long, and not at all in the long run.
+#[derive(Debug)]
+pub(crate) struct Account(File);
+
+impl Account {
+    /// Of `/dev/NAME`; nothing where the kernel keeps none.
+    pub fn open(device: &Path) -> Option<Self> {
+        let block = Path::new("/sys/block").join(device.file_name()?);
+        let kept = std::fs::read_to_string(block.join("queue/iostats")).ok()?;
+        (kept.trim() == "1").then(|| File::open(block.join("stat")).ok().map(Account)).flatten()
+    }
+    /// Reads and writes so far.
+    pub fn read(&self) -> io::Result<[Sum; 2]> {
+        let mut text = [0; 512];
+        let len = self.0.read_at(&mut text, 0)?;
+        parse(&String::from_utf8_lossy(&text[..len])).ok_or_else(|| io::ErrorKind::InvalidData.into())
+    }
+}
+
+/// Fields 1, 4, 5, 8: reads, their ms, writes, their ms.
+fn parse(text: &str) -> Option<[Sum; 2]> {
+    let fields: Vec<u64> = text.split_whitespace().map_while(|field| field.parse().ok()).collect();
+    let sum = |at: usize| Some(Sum { requests: *fields.get(at)?, nanos: *fields.get(at + 3)? as f64 * 1e6 });
+    Some([sum(0)?, sum(4)?])
+}
+
+/// What is taken off the profile's times, half of it before the model is asked and half after, so that a busy device needs
+/// none. The bytes of a read are copied after the answer leaves, those of a write before the request comes.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct Way {
+    /// Of a read, and of a write, whatever its size, ns.
+    pub base: [f64; 2],
+    /// Of each byte, ns.
+    pub per_byte: f64,
+    /// What programs see beyond the kernel's account: their own way into the device's queue and back, ns.
+    pub outside: f64,
+    /// What reads and writes were owed so far, and what kernel and emulator had counted at the last look.
+    owed: [Sum; 2],
+    looked: [[Sum; 2]; 2],
+}
+
+impl Way {
+    /// As measured at the start.
+    pub fn new(base: f64, per_byte: f64, outside: f64) -> Self {
+        Way { base: [base; 2], per_byte, outside, ..Way::default() }
+    }
+
+    /// What is taken off before and after the model.
+    pub fn halves(&self, act: Act, len: u64) -> (f64, f64) {
+        let half = self.base[usize::from(act != Act::Read)] / 2.0;
+        match act {
+            Act::Read => (half, half + self.per_byte * len as f64),
+            Act::Write => (half + self.per_byte * len as f64, half),
+            Act::Flush | Act::Trim => (half, half),
+        }
+    }
+
+    /// A read or write is answered that should have taken so long, the floor and stalls included.
+    pub fn answered(&mut self, read: bool, owed: Nanos) {
+        let sum = &mut self.owed[usize::from(!read)];
+        sum.requests += 1;
+        sum.nanos += owed.0 as f64;
+    }
+
+    /// Holds the kernel's account against what was owed.
+    pub fn look(&mut self, kernel: [Sum; 2]) {
+        for (side, taken) in kernel.into_iter().enumerate() {
+            let owed = self.owed[side];
+            let [taken_before, owed_before] = self.looked[side];
+            let (took, due) = (taken.since(taken_before), owed.since(owed_before));
+            if took.requests.min(due.requests) < LEAST && took.requests.abs_diff(due.requests) < LEAST {
+                continue;
+            }
+            self.looked[side] = [taken, owed];
+            let apart = took.requests.abs_diff(due.requests).saturating_sub(UNDER_WAY) as f64;
+            if apart <= AGREE * took.requests as f64 {
+                let lacks = took.mean() + self.outside - due.mean();
+                self.base[side] = (self.base[side] + GAIN * lacks).clamp(0.0, MOST);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_line_is_read() {
+        let line = "    1200        3    96000      870      400        0     6400      512        0      900     1382        0        0        0        0        7        2\n";
+        let [reads, writes] = parse(line).unwrap();
+        assert_eq!((reads, writes.requests), (Sum { requests: 1200, nanos: 870e6 }, 400));
+        assert_eq!(writes.mean(), 1.28e6);
+        assert!(parse("12 3 4").is_none() && parse("").is_none());
+    }
+
+    /// A device that owes 500 µs, over a way that takes 90 for a read and 130 for a write, of which 10 outside: whatever
+    /// the start has measured, the way is found.
+    #[test]
+    fn the_way_is_followed() {
+        let mut way = Way::new(44_000.0, 0.0, 10_000.0);
+        let mut kernel = [Sum::default(); 2];
+        for _ in 0..20 {
+            for (side, truth) in [90_000.0, 130_000.0].into_iter().enumerate() {
+                for _ in 0..100 {
+                    way.answered(side == 0, Nanos(500_000));
+                    kernel[side].requests += 1;
+                    kernel[side].nanos += 500_000.0 + truth - way.base[side] - 10_000.0;
+                }
+            }
+            way.look(kernel);
+        }
+        assert!((way.base[0] - 90_000.0).abs() < 100.0 && (way.base[1] - 130_000.0).abs() < 100.0, "{way:?}");
+    }
+
+    #[test]
+    fn requests_that_were_split_on_the_way_say_nothing() {
+        let mut way = Way::new(44_000.0, 0.0, 0.0);
+        (0..200).for_each(|_| way.answered(true, Nanos(500_000)));
+        way.look([Sum { requests: 100, nanos: 100.0 * 900_000.0 }, Sum::default()]);
+        assert_eq!(way.base, [44_000.0; 2]);
+        // And the next look begins anew.
+        (0..100).for_each(|_| way.answered(true, Nanos(500_000)));
+        way.look([Sum { requests: 200, nanos: 100.0 * 900_000.0 + 100.0 * 510_000.0 }, Sum::default()]);
+        assert!((way.base[0] - 48_000.0).abs() < 1.0, "{way:?}");
+    }
+
+    #[test]
+    fn a_few_requests_wait_for_more() {
+        let mut way = Way::new(0.0, 0.0, 0.0);
+        (0..10).for_each(|_| way.answered(false, Nanos(1000)));
+        way.look([Sum::default(), Sum { requests: 10, nanos: 1e6 }]);
+        assert_eq!(way.base[1], 0.0);
+        (0..60).for_each(|_| way.answered(false, Nanos(1000)));
+        way.look([Sum::default(), Sum { requests: 70, nanos: 7e6 }]);
+        assert!(way.base[1] > 0.0);
+    }
+}
