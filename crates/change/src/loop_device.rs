@@ -17,6 +17,9 @@ use std::time::{Duration, Instant};
 const TRIES: usize = 16;
 /// For programs that look at every new device (udev, blkid) and hold it open for a moment.
 const SETTLE: Duration = Duration::from_secs(2);
+/// FUSE takes a request of 256 pages at once; what is larger would reach the file as two, and the kernel's account of the
+/// device would not be of the requests that were served.
+const LARGEST_KIB: u64 = 1024;
 
 /// Before: nothing behind the device. Wanted: our file, whose path is nobody else's.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,9 +28,28 @@ pub(crate) struct LoopChange {
     target: PathBuf,
     /// The file behind it, as the kernel names it.
     backing: PathBuf,
+    /// Largest request in KiB before, where it is made smaller: it stays with the number when the file goes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    largest_kib: Option<u64>,
 }
 
 impl LoopChange {
+    /// Where the kernel has the largest request.
+    fn limit(device: &Path) -> Option<PathBuf> {
+        Some(Path::new("/sys/block").join(device.file_name()?).join("queue/max_sectors_kb"))
+    }
+
+    /// The largest request now, in KiB, where it is beyond what FUSE takes at once.
+    fn beyond(device: &Path) -> Option<u64> {
+        let text = std::fs::read_to_string(Self::limit(device)?).ok()?;
+        text.trim().parse().ok().filter(|kib| *kib > LARGEST_KIB)
+    }
+
+    fn set_limit(device: &Path, kib: u64) -> io::Result<()> {
+        let limit = Self::limit(device).ok_or(io::ErrorKind::NotFound)?;
+        std::fs::write(limit, kib.to_string())
+    }
+
     /// What the kernel has behind the device.
     fn behind(&self) -> Option<PathBuf> {
         let name = self.target.file_name()?;
@@ -73,6 +95,9 @@ impl Reversible for LoopChange {
             }
             std::thread::sleep(Duration::from_millis(5));
         }
+        if let Some(kib) = self.largest_kib {
+            Self::set_limit(&self.target, kib).map_err(fail)?;
+        }
         Ok(())
     }
 
@@ -107,7 +132,9 @@ impl LoopDevice {
             let number =
                 sys::loopdev::free().map_err(|e| apply("get a loop device from", Path::new("/dev/loop-control"), e))?;
             let path = PathBuf::from(format!("/dev/loop{number}"));
-            let change = Change::LoopDevice(LoopChange { target: path.clone(), backing: backing.to_owned() });
+            let largest_kib = LoopChange::beyond(&path);
+            let change = LoopChange { target: path.clone(), backing: backing.to_owned(), largest_kib };
+            let change = Change::LoopDevice(change);
             let standing = journal.begin(run, format!("{run}-loop{number}"), change)?;
             // From here on a return drops it, and so undoes it.
             let device = LoopDevice { journal: journal.clone(), standing: Some(standing), path };
@@ -115,6 +142,10 @@ impl LoopDevice {
             match sys::loopdev::configure(&fd, &file, sector, run) {
                 Ok(()) => {
                     journal.step("loop device attached");
+                    if largest_kib.is_some() {
+                        let path = &device.path;
+                        LoopChange::set_limit(path, LARGEST_KIB).map_err(|e| apply("limit the requests of", path, e))?;
+                    }
                     return Ok(device);
                 }
                 Err(error) if error.kind() == io::ErrorKind::ResourceBusy => last = error,

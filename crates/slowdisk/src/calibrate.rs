@@ -1,7 +1,8 @@
 //! What the way through FUSE and the loop device costs on this machine now: requests that take a constant time, one at a
 //! time, through the loop device itself; what they take beyond that is the way.
 
-use crate::disk::{Correction, Disk};
+use crate::disk::Disk;
+use crate::way::{Account, Sum, Way};
 use basics::Nanos;
 use rustix::fs::OFlags;
 use std::fs::File;
@@ -20,23 +21,22 @@ const LARGE: Duration = Duration::from_millis(100);
 const SIZES: [usize; 2] = [4096, 512 << 10];
 
 /// Measures with reads alone: what a write costs by its size is taken to be the same, because the same bytes are copied.
-/// Gives the correction, ns.
-pub(crate) fn way(disk: &Disk, device: &Path) -> io::Result<Correction> {
+pub(crate) fn way(disk: &Disk, device: &Path, account: Option<&Account>) -> io::Result<Way> {
     let direct = i32::try_from(OFlags::DIRECT.bits()).map_err(io::Error::other)?;
     let file = File::options().read(true).custom_flags(direct).open(device)?;
     disk.probe(Some(DELAY));
-    let measured = measure(&file, disk.size);
+    let measured = measure(&file, disk.size, account);
     disk.probe(None);
-    let [small, large] = measured?;
+    let ([small, large], outside) = measured?;
     let per_byte = ((large - small) / (SIZES[1] - SIZES[0]) as f64).max(0.0);
-    Ok(Correction { base: (small - SIZES[0] as f64 * per_byte).max(0.0), per_byte: [per_byte; 2] })
+    Ok(Way::new((small - SIZES[0] as f64 * per_byte).max(0.0), per_byte, outside))
 }
 
 /// What a quarter of the requests does not exceed, beyond the delay, ns: the middle of the quiet half, so that another
-/// program's burst at the start is not taken for the way.
-fn measure(file: &File, size: u64) -> io::Result<[f64; 2]> {
+/// program's burst at the start is not taken for the way. And what small requests took here beyond the kernel's account.
+fn measure(file: &File, size: u64, account: Option<&Account>) -> io::Result<([f64; 2], f64)> {
     let mut buffer = Buffer::new(SIZES[1])?;
-    let mut beyond = |len: usize, time: Duration| -> io::Result<f64> {
+    let mut took = |len: usize, time: Duration| -> io::Result<Vec<f64>> {
         let began = Instant::now();
         let mut took = Vec::with_capacity(4096);
         let mut at = 0;
@@ -47,9 +47,20 @@ fn measure(file: &File, size: u64) -> io::Result<[f64; 2]> {
             // Wander, as a program would.
             at = (at + 7 * len as u64) % (size - size.min(len as u64) + 1) / 4096 * 4096;
         }
-        took.sort_by(f64::total_cmp);
-        Ok((took[took.len() / 4] - DELAY.0 as f64).max(0.0))
+        Ok(took)
     };
-    let len = SIZES[1].min((size / 4096 * 4096) as usize);
-    Ok([beyond(SIZES[0], SMALL)?, beyond(len, LARGE)?])
+    let reads = || account.and_then(|account| account.read().ok()).map(|[reads, _]| reads);
+    let before = reads();
+    let mut small = took(SIZES[0], SMALL)?;
+    let here = Sum { requests: small.len() as u64, nanos: small.iter().sum() };
+    let outside = match (before, reads()) {
+        (Some(before), Some(after)) => (here.mean() - after.since(before).mean()).max(0.0),
+        _ => 0.0,
+    };
+    let mut large = took(SIZES[1].min((size / 4096 * 4096) as usize), LARGE)?;
+    let beyond = |took: &mut [f64]| {
+        took.sort_by(f64::total_cmp);
+        (took[took.len() / 4] - DELAY.0 as f64).max(0.0)
+    };
+    Ok(([beyond(&mut small), beyond(&mut large)], outside))
 }

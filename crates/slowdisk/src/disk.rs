@@ -5,6 +5,7 @@ use crate::faults::{Act, Fault, Kind};
 use crate::figures::{Counters, FaultFigures, Figures};
 use crate::schedule::Clock;
 use crate::store::Store;
+use crate::way::{Sum, Way};
 use basics::{Bytes, Nanos};
 use profile::{Device, Profile, Request};
 use std::io;
@@ -13,28 +14,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockW
 use std::time::Duration;
 use sys::errno::{EIO, ENOSPC};
 
-/// What the way through FUSE and the loop device costs by itself, which the profile's time includes: taken off, half of it
-/// before the model is asked and half after, so that a busy device needs none. The bytes of a read are copied after the
-/// answer leaves, those of a write before the request comes.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(crate) struct Correction {
-    /// Of a small request, ns.
-    pub base: f64,
-    /// Of each byte read and written, ns.
-    pub per_byte: [f64; 2],
-}
-
-impl Correction {
-    fn halves(&self, act: Act, len: u64) -> (f64, f64) {
-        let half = self.base / 2.0;
-        match act {
-            Act::Read => (half, half + self.per_byte[0] * len as f64),
-            Act::Write => (half + self.per_byte[1] * len as f64, half),
-            Act::Flush | Act::Trim => (half, half),
-        }
-    }
-}
-
 /// What becomes of a request.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Verdict {
@@ -42,6 +21,8 @@ pub(crate) struct Verdict {
     pub due: Nanos,
     /// How long it takes by the profile.
     pub time: Nanos,
+    /// Whether it reads or writes data, and how long that should take over all, when it does.
+    pub owed: Option<(bool, Nanos)>,
     /// The error number that it fails with.
     pub outcome: Result<(), i32>,
     /// A byte's place on the disk and the bit of it that turns over.
@@ -71,7 +52,7 @@ struct Model {
     device: Device,
     faults: Vec<Fault>,
     counters: Counters,
-    correction: Correction,
+    way: Way,
     /// While the way itself is measured: every request takes so long.
     probe: Option<Nanos>,
     off: Option<Off>,
@@ -98,7 +79,7 @@ impl Disk {
             device: Device::new(profile, size, seed),
             faults: Vec::new(),
             counters: Counters::new(),
-            correction: Correction::default(),
+            way: Way::default(),
             probe: None,
             off: None,
             stalled_until: Nanos(0),
@@ -133,7 +114,7 @@ impl Disk {
         let mut model = self.model();
         let epoch = self.epoch.load(SeqCst);
         let mut verdict =
-            Verdict { due: now, time: Nanos(0), outcome: Ok(()), flip: None, lie: false, floor: false, epoch };
+            Verdict { due: now, time: Nanos(0), owed: None, outcome: Ok(()), flip: None, lie: false, floor: false, epoch };
         if let Some(delay) = model.probe {
             verdict.due = now + delay;
             return verdict;
@@ -143,7 +124,7 @@ impl Disk {
             verdict.outcome = Err(EIO);
             return verdict;
         }
-        let (before, after) = model.correction.halves(act, len);
+        let (before, after) = model.way.halves(act, len);
         let issued = now.0 as f64 - before;
         let request = match act {
             Act::Read => Some(Request::Read { offset, len }),
@@ -168,6 +149,10 @@ impl Disk {
             verdict.floor = true;
         }
         verdict.due = Nanos(wanted.max(now.0 as f64) as u64).max(model.stalled_until);
+        if let Act::Read | Act::Write = act {
+            let held_up = (verdict.due.0 as f64 - wanted).max(0.0);
+            verdict.owed = Some((act == Act::Read, Nanos((time + held_up) as u64)));
+        }
         match act {
             Act::Read => model.counters.transfer(true, len, verdict.time),
             Act::Write => model.counters.transfer(false, len, verdict.time),
@@ -318,6 +303,9 @@ impl Disk {
         if model.probe.is_none() && verdict.time > Nanos(0) {
             model.counters.answered(late, verdict.time, verdict.floor);
         }
+        if let Some((read, owed)) = verdict.owed {
+            model.way.answered(read, owed);
+        }
     }
 
     /// Every request takes so long, and nothing is counted; nothing: as the profile says.
@@ -325,10 +313,15 @@ impl Disk {
         self.model().probe = delay;
     }
 
+    /// Follows what the way costs by the kernel's account of the device.
+    pub fn look(&self, kernel: [Sum; 2]) {
+        self.model().way.look(kernel);
+    }
+
     /// The disk is ready: its way costs this.
-    pub fn ready(&self, correction: Correction) {
+    pub fn ready(&self, way: Way) {
         let mut model = self.model();
-        model.correction = correction;
+        model.way = way;
         model.ready_at = self.clock.now();
         model.made_with = sys::process::cpu_time();
     }
@@ -349,6 +342,8 @@ impl Disk {
             unflushed_bytes,
             online,
             faults: faults.collect(),
+            way_read_us: (model.way.base[0] / 100.0).round() / 10.0,
+            way_write_us: (model.way.base[1] / 100.0).round() / 10.0,
             ..counted
         }
     }
@@ -398,12 +393,12 @@ mod tests {
     fn answers_are_due_by_the_profile_less_the_way() {
         let disk = disk(PLAIN);
         assert_eq!(disk.arrive(us(1000), Act::Read, 0, 4096).due, us(1500));
-        disk.ready(Correction { base: 60_000.0, per_byte: [0.0, 0.0] });
+        disk.ready(Way::new(60_000.0, 0.0, 0.0));
         let verdict = disk.arrive(us(10_000), Act::Read, 0, 4096);
         assert_eq!((verdict.due, verdict.time), (us(10_440), us(500)));
         assert_eq!(disk.arrive(us(20_000), Act::Flush, 0, 0).due, us(20_940));
         assert_eq!(disk.figures().floor_reached, 0);
-        disk.ready(Correction { base: 600_000.0, per_byte: [0.0, 0.0] });
+        disk.ready(Way::new(600_000.0, 0.0, 0.0));
         assert_eq!(disk.arrive(us(30_000), Act::Write, 0, 4096).due, us(30_000));
         assert_eq!(disk.figures().floor_reached, 1);
         let verdict = disk.arrive(us(40_000), Act::Write, 0, 4096);

@@ -10,6 +10,7 @@ use crate::fuse::{FILE, Mounted};
 use crate::registry::{ABOUT, ABOUT_DRAFT, Description, Registry, SOCKET};
 use crate::schedule::Clock;
 use crate::store::Store;
+use crate::way::Account;
 use crate::{calibrate, control};
 use basics::Bytes;
 use change::{FuseMount, Journal, LoopDevice, TestFile, guard};
@@ -83,6 +84,7 @@ impl Steering {
 pub struct Emulator {
     description: Description,
     steering: Arc<Steering>,
+    account: Option<Account>,
     device: Option<LoopDevice>,
     mounted: Option<Mounted>,
     folder: Option<FuseMount>,
@@ -182,15 +184,16 @@ impl Emulator {
             .map_err(io_at("mount a FUSE file system at", folder.at()))?;
         folder.mounted();
         let device = LoopDevice::attach(journal, &id, &folder.at().join(FILE), options.sector)?;
-        let correction = calibrate::way(&disk, device.path()).map_err(io_at("read", device.path()))?;
-        disk.ready(correction);
+        let account = Account::open(device.path());
+        let way = calibrate::way(&disk, device.path(), account.as_ref()).map_err(io_at("read", device.path()))?;
+        disk.ready(way);
         options.faults.iter().for_each(|fault| disk.fault(fault.clone()));
         let description = Description {
             name,
             profile: options.profile.name.clone(),
             device: device.path().to_owned(),
             size: size.0,
-            floor_us: (correction.base / 100.0).round() / 10.0,
+            floor_us: (way.base[0] / 100.0).round() / 10.0,
             backing: options.backing.as_ref().map_or_else(|| "ram".to_owned(), |path| path.display().to_string()),
             owner: Identity::of_this_process().map_err(io_at("look at", "/proc/self"))?,
         };
@@ -198,7 +201,7 @@ impl Emulator {
         control::serve(folder.folder(), Arc::clone(&steering))?;
         description.write(folder.folder())?;
         drop(locked);
-        Ok(Emulator { description, steering, device: Some(device), mounted: Some(mounted), folder: Some(folder), file })
+        Ok(Emulator { description, steering, account, device: Some(device), mounted: Some(mounted), folder: Some(folder), file })
     }
 
     /// Who it is.
@@ -239,6 +242,9 @@ impl Emulator {
             if self.mounted.as_ref().is_none_or(Mounted::is_over) {
                 let sentence = "was unmounted or its connection aborted from outside: what it held is gone";
                 return Err(SlowdiskError::Told(format!("the emulated disk {} {sentence}", self.description.name)));
+            }
+            if let Some(Ok(kernel)) = self.account.as_ref().map(Account::read) {
+                self.steering.disk.look(kernel);
             }
             if looked.elapsed() > LOOK {
                 looked = Instant::now();

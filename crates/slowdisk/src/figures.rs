@@ -25,6 +25,10 @@ pub struct Figures {
     pub written_bytes: u64,
     /// Requests that the profile would have served faster than the way through FUSE and the loop device lets.
     pub floor_reached: u64,
+    /// What the way costs a read now, as the kernel's account of the device shows it; taken off the profile's time.
+    pub way_read_us: f64,
+    /// And a write.
+    pub way_write_us: f64,
     /// Requests that were answered later than the profile says by more than a twentieth of their time.
     pub late: u64,
     /// How late answers left, in µs: half of them at most so much.

@@ -17,6 +17,7 @@ pub mod registry;
 mod schedule;
 mod store;
 mod undo;
+mod way;
 
 pub use backing::Backing;
 pub use control::Client;

@@ -221,7 +221,8 @@ fn show(context: &Context, registry: &Registry, name: &str) -> Result<ExitCode> 
     }
     let mut text = format!(
         "{name}: {} ({}), {}{}\n{}\nby the profile a read took {} µs and a write {} µs on average\n\
-         answers left late by {} µs (p50), {} µs (p99), {} µs at most; {} µs of CPU a request\nholds {}, of which a power cut would put {} at risk",
+         the way costs a read {} µs and a write {} µs, which is taken off; answers left late by {} µs (p50), {} µs (p99), {} µs at most\n\
+         {} µs of CPU a request; holds {}, of which a power cut would put {} at risk",
         description.device.display(),
         description.profile,
         description.size(),
@@ -229,6 +230,8 @@ fn show(context: &Context, registry: &Registry, name: &str) -> Result<ExitCode> 
         account_of(&figures),
         significant(figures.read_mean_us),
         significant(figures.write_mean_us),
+        significant(figures.way_read_us),
+        significant(figures.way_write_us),
         significant(figures.late_p50_us),
         significant(figures.late_p99_us),
         significant(figures.late_max_us),
