@@ -1,5 +1,5 @@
-//! What the way through FUSE and the loop device costs on this machine now: requests that take a constant time, one at a
-//! time, through the loop device itself; what they take beyond that is the way.
+//! What the way through FUSE and the loop device costs on this machine now: requests that take a constant time, through the
+//! loop device itself; what they take beyond that is the way, and beyond the kernel's account the part of it outside.
 
 use crate::disk::Disk;
 use crate::way::{Account, Sum, Way};
@@ -17,6 +17,8 @@ const DELAY: Nanos = Nanos(200_000);
 /// Time for the small requests, and for the large ones of each direction.
 const SMALL: Duration = Duration::from_millis(300);
 const LARGE: Duration = Duration::from_millis(100);
+/// Requests under way at a time, when there are several: the depth of the published swap tables.
+pub(crate) const CROWD: usize = 4;
 /// Sizes of both.
 const SIZES: [usize; 2] = [4096, 512 << 10];
 
@@ -27,40 +29,55 @@ pub(crate) fn way(disk: &Disk, device: &Path, account: Option<&Account>) -> io::
     disk.probe(Some(DELAY));
     let measured = measure(&file, disk.size, account);
     disk.probe(None);
-    let ([small, large], outside) = measured?;
-    let per_byte = ((large - small) / (SIZES[1] - SIZES[0]) as f64).max(0.0);
-    Ok(Way::new((small - SIZES[0] as f64 * per_byte).max(0.0), per_byte, outside))
+    measured
 }
 
-/// What a quarter of the requests does not exceed, beyond the delay, ns: the middle of the quiet half, so that another
-/// program's burst at the start is not taken for the way. And what small requests took here beyond the kernel's account.
-fn measure(file: &File, size: u64, account: Option<&Account>) -> io::Result<([f64; 2], f64)> {
-    let mut buffer = Buffer::new(SIZES[1])?;
-    let mut took = |len: usize, time: Duration| -> io::Result<Vec<f64>> {
-        let began = Instant::now();
-        let mut took = Vec::with_capacity(4096);
-        let mut at = 0;
-        while began.elapsed() < time || took.len() < 16 {
-            let sent = Instant::now();
-            file.read_exact_at(&mut buffer.as_mut_slice()[..len], at)?;
-            took.push(sent.elapsed().as_nanos() as f64);
-            // Wander, as a program would.
-            at = (at + 7 * len as u64) % (size - size.min(len as u64) + 1) / 4096 * 4096;
-        }
-        Ok(took)
-    };
-    let reads = || account.and_then(|account| account.read().ok()).map(|[reads, _]| reads);
-    let before = reads();
-    let mut small = took(SIZES[0], SMALL)?;
-    let here = Sum { requests: small.len() as u64, nanos: small.iter().sum() };
-    let outside = match (before, reads()) {
-        (Some(before), Some(after)) => (here.mean() - after.since(before).mean()).max(0.0),
-        _ => 0.0,
-    };
-    let mut large = took(SIZES[1].min((size / 4096 * 4096) as usize), LARGE)?;
+/// Of what small and large requests take beyond the delay, what a quarter does not exceed: the middle of the quiet half, so
+/// that another program's burst at the start is not taken for the way.
+fn measure(file: &File, size: u64, account: Option<&Account>) -> io::Result<Way> {
     let beyond = |took: &mut [f64]| {
         took.sort_by(f64::total_cmp);
         (took[took.len() / 4] - DELAY.0 as f64).max(0.0)
     };
-    Ok(([beyond(&mut small), beyond(&mut large)], outside))
+    let (mut alone, alone_outside) = together(1, file, size, account)?;
+    let (_, crowd_outside) = together(CROWD, file, size, account)?;
+    let (small, large) = (beyond(&mut alone), beyond(&mut took(file, size, SIZES[1], LARGE)?));
+    let per_byte = ((large - small) / (SIZES[1] - SIZES[0]) as f64).max(0.0);
+    Ok(Way::new((small - SIZES[0] as f64 * per_byte).max(0.0), per_byte, [alone_outside, crowd_outside]))
+}
+
+/// The times of small requests when so many are under way, and what they take on average beyond the kernel's account.
+fn together(n: usize, file: &File, size: u64, account: Option<&Account>) -> io::Result<(Vec<f64>, f64)> {
+    let reads = || account.and_then(|account| account.read().ok()).map(|[reads, _]| reads);
+    let before = reads();
+    let times = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..n).map(|_| scope.spawn(|| took(file, size, SIZES[0], SMALL))).collect();
+        let joined =
+            threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into())));
+        joined.collect::<io::Result<Vec<_>>>()
+    })?
+    .concat();
+    let here = Sum { requests: times.len() as u64, nanos: times.iter().sum() };
+    let outside = match (before, reads()) {
+        (Some(before), Some(after)) => (here.mean() - after.since(before).mean()).max(0.0),
+        _ => 0.0,
+    };
+    Ok((times, outside))
+}
+
+/// How long reads of `len` bytes take, one after the other.
+fn took(file: &File, size: u64, len: usize, time: Duration) -> io::Result<Vec<f64>> {
+    let len = len.min((size / 4096 * 4096) as usize);
+    let mut buffer = Buffer::new(len)?;
+    let began = Instant::now();
+    let mut took = Vec::with_capacity(4096);
+    let mut at = 0;
+    while began.elapsed() < time || took.len() < 16 {
+        let sent = Instant::now();
+        file.read_exact_at(buffer.as_mut_slice(), at)?;
+        took.push(sent.elapsed().as_nanos() as f64);
+        // Wander, as a program would.
+        at = (at + 7 * len as u64) % (size - size.min(len as u64) + 1) / 4096 * 4096;
+    }
+    Ok(took)
 }

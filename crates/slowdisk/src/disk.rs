@@ -113,8 +113,16 @@ impl Disk {
     pub fn arrive(&self, now: Nanos, act: Act, offset: u64, len: u64) -> Verdict {
         let mut model = self.model();
         let epoch = self.epoch.load(SeqCst);
-        let mut verdict =
-            Verdict { due: now, time: Nanos(0), owed: None, outcome: Ok(()), flip: None, lie: false, floor: false, epoch };
+        let mut verdict = Verdict {
+            due: now,
+            time: Nanos(0),
+            owed: None,
+            outcome: Ok(()),
+            flip: None,
+            lie: false,
+            floor: false,
+            epoch,
+        };
         if let Some(delay) = model.probe {
             verdict.due = now + delay;
             return verdict;
@@ -315,7 +323,8 @@ impl Disk {
 
     /// Follows what the way costs by the kernel's account of the device.
     pub fn look(&self, kernel: [Sum; 2]) {
-        self.model().way.look(kernel);
+        let now = self.clock.now();
+        self.model().way.look(now, kernel);
     }
 
     /// The disk is ready: its way costs this.
@@ -393,12 +402,12 @@ mod tests {
     fn answers_are_due_by_the_profile_less_the_way() {
         let disk = disk(PLAIN);
         assert_eq!(disk.arrive(us(1000), Act::Read, 0, 4096).due, us(1500));
-        disk.ready(Way::new(60_000.0, 0.0, 0.0));
+        disk.ready(Way::new(60_000.0, 0.0, [0.0; 2]));
         let verdict = disk.arrive(us(10_000), Act::Read, 0, 4096);
         assert_eq!((verdict.due, verdict.time), (us(10_440), us(500)));
         assert_eq!(disk.arrive(us(20_000), Act::Flush, 0, 0).due, us(20_940));
         assert_eq!(disk.figures().floor_reached, 0);
-        disk.ready(Way::new(600_000.0, 0.0, 0.0));
+        disk.ready(Way::new(600_000.0, 0.0, [0.0; 2]));
         assert_eq!(disk.arrive(us(30_000), Act::Write, 0, 4096).due, us(30_000));
         assert_eq!(disk.figures().floor_reached, 1);
         let verdict = disk.arrive(us(40_000), Act::Write, 0, 4096);

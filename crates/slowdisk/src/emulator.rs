@@ -201,7 +201,15 @@ impl Emulator {
         control::serve(folder.folder(), Arc::clone(&steering))?;
         description.write(folder.folder())?;
         drop(locked);
-        Ok(Emulator { description, steering, account, device: Some(device), mounted: Some(mounted), folder: Some(folder), file })
+        Ok(Emulator {
+            description,
+            steering,
+            account,
+            device: Some(device),
+            mounted: Some(mounted),
+            folder: Some(folder),
+            file,
+        })
     }
 
     /// Who it is.

@@ -3,6 +3,7 @@
 //! CPUs make it longer. What the kernel says its requests took, less what the profile owes them, is what the correction
 //! lacks.
 
+use crate::calibrate::CROWD;
 use crate::faults::Act;
 use basics::Nanos;
 use std::fs::File;
@@ -73,8 +74,12 @@ pub(crate) struct Way {
     pub base: [f64; 2],
     /// Of each byte, ns.
     pub per_byte: f64,
-    /// What programs see beyond the kernel's account: their own way into the device's queue and back, ns.
-    pub outside: f64,
+    /// What programs see beyond the kernel's account, ns: their own way into the device's queue and back, when one request is
+    /// under way and when [`CROWD`] are.
+    pub outside: [f64; 2],
+    /// When the last look at each direction was, and how many of its requests were under way on average before it.
+    at: [Nanos; 2],
+    busy: [f64; 2],
     /// What reads and writes were owed so far, and what kernel and emulator had counted at the last look.
     owed: [Sum; 2],
     looked: [[Sum; 2]; 2],
@@ -82,7 +87,7 @@ pub(crate) struct Way {
 
 impl Way {
     /// As measured at the start.
-    pub fn new(base: f64, per_byte: f64, outside: f64) -> Self {
+    pub fn new(base: f64, per_byte: f64, outside: [f64; 2]) -> Self {
         Way { base: [base; 2], per_byte, outside, ..Way::default() }
     }
 
@@ -103,8 +108,14 @@ impl Way {
         sum.nanos += owed.0 as f64;
     }
 
-    /// Holds the kernel's account against what was owed.
-    pub fn look(&mut self, kernel: [Sum; 2]) {
+    /// What is outside while so many requests are under way on average.
+    fn outside(&self, under_way: f64) -> f64 {
+        let [alone, crowd] = self.outside;
+        alone + (crowd - alone) * ((under_way - 1.0) / (CROWD - 1) as f64).clamp(0.0, 1.0)
+    }
+
+    /// Holds the kernel's account at this moment against what was owed.
+    pub fn look(&mut self, now: Nanos, kernel: [Sum; 2]) {
         for (side, taken) in kernel.into_iter().enumerate() {
             let owed = self.owed[side];
             let [taken_before, owed_before] = self.looked[side];
@@ -113,9 +124,12 @@ impl Way {
                 continue;
             }
             self.looked[side] = [taken, owed];
+            let since = std::mem::replace(&mut self.at[side], now);
             let apart = took.requests.abs_diff(due.requests).saturating_sub(UNDER_WAY) as f64;
             if apart <= AGREE * took.requests as f64 {
-                let lacks = took.mean() + self.outside - due.mean();
+                // By Little's law; the other direction counts as well, and is about as busy as at its own last look.
+                self.busy[side] = took.nanos / (now.0.saturating_sub(since.0)).max(1) as f64;
+                let lacks = took.mean() + self.outside(self.busy.iter().sum()) - due.mean();
                 self.base[side] = (self.base[side] + GAIN * lacks).clamp(0.0, MOST);
             }
         }
@@ -139,41 +153,49 @@ mod tests {
     /// the start has measured, the way is found.
     #[test]
     fn the_way_is_followed() {
-        let mut way = Way::new(44_000.0, 0.0, 10_000.0);
+        let mut way = Way::new(44_000.0, 0.0, [10_000.0, 30_000.0]);
         let mut kernel = [Sum::default(); 2];
-        for _ in 0..20 {
+        for turn in 1..=20 {
             for (side, truth) in [90_000.0, 130_000.0].into_iter().enumerate() {
                 for _ in 0..100 {
                     way.answered(side == 0, Nanos(500_000));
                     kernel[side].requests += 1;
-                    kernel[side].nanos += 500_000.0 + truth - way.base[side] - 10_000.0;
+                    kernel[side].nanos += 490_000.0 + truth - way.base[side];
                 }
             }
-            way.look(kernel);
+            // 200 requests of 500 µs in 100 ms: one under way.
+            way.look(Nanos(turn * 100_000_000), kernel);
         }
         assert!((way.base[0] - 90_000.0).abs() < 100.0 && (way.base[1] - 130_000.0).abs() < 100.0, "{way:?}");
     }
 
     #[test]
+    fn more_is_outside_in_a_crowd() {
+        let way = Way::new(0.0, 0.0, [10.0, 40.0]);
+        let outside = [0.1, 1.0, 2.0, 4.0, 16.0].map(|busy| way.outside(busy));
+        assert_eq!(outside, [10.0, 10.0, 20.0, 40.0, 40.0]);
+    }
+
+    #[test]
     fn requests_that_were_split_on_the_way_say_nothing() {
-        let mut way = Way::new(44_000.0, 0.0, 0.0);
+        let mut way = Way::new(44_000.0, 0.0, [0.0; 2]);
         (0..200).for_each(|_| way.answered(true, Nanos(500_000)));
-        way.look([Sum { requests: 100, nanos: 100.0 * 900_000.0 }, Sum::default()]);
+        way.look(Nanos(1), [Sum { requests: 100, nanos: 100.0 * 900_000.0 }, Sum::default()]);
         assert_eq!(way.base, [44_000.0; 2]);
         // And the next look begins anew.
         (0..100).for_each(|_| way.answered(true, Nanos(500_000)));
-        way.look([Sum { requests: 200, nanos: 100.0 * 900_000.0 + 100.0 * 510_000.0 }, Sum::default()]);
+        way.look(Nanos(1), [Sum { requests: 200, nanos: 100.0 * 900_000.0 + 100.0 * 510_000.0 }, Sum::default()]);
         assert!((way.base[0] - 48_000.0).abs() < 1.0, "{way:?}");
     }
 
     #[test]
     fn a_few_requests_wait_for_more() {
-        let mut way = Way::new(0.0, 0.0, 0.0);
+        let mut way = Way::new(0.0, 0.0, [0.0; 2]);
         (0..10).for_each(|_| way.answered(false, Nanos(1000)));
-        way.look([Sum::default(), Sum { requests: 10, nanos: 1e6 }]);
+        way.look(Nanos(1), [Sum::default(), Sum { requests: 10, nanos: 1e6 }]);
         assert_eq!(way.base[1], 0.0);
         (0..60).for_each(|_| way.answered(false, Nanos(1000)));
-        way.look([Sum::default(), Sum { requests: 70, nanos: 7e6 }]);
+        way.look(Nanos(1), [Sum::default(), Sum { requests: 70, nanos: 7e6 }]);
         assert!(way.base[1] > 0.0);
     }
 }
