@@ -144,7 +144,8 @@ impl LoopDevice {
                     journal.step("loop device attached");
                     if largest_kib.is_some() {
                         let path = &device.path;
-                        LoopChange::set_limit(path, LARGEST_KIB).map_err(|e| apply("limit the requests of", path, e))?;
+                        LoopChange::set_limit(path, LARGEST_KIB)
+                            .map_err(|e| apply("limit the requests of", path, e))?;
                     }
                     return Ok(device);
                 }

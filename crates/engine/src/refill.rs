@@ -91,7 +91,11 @@ mod tests {
     fn the_way_that_completes_more_is_kept() {
         assert_eq!(kept(725, 670), 1, "a disk");
         assert_eq!(kept(8_000, 11_000), BATCH, "the page cache");
-        assert_eq!(kept(1_000, 1_030), 1, "what asks the device for its depth at all times, when both are about the same");
+        assert_eq!(
+            kept(1_000, 1_030),
+            1,
+            "what asks the device for its depth at all times, when both are about the same"
+        );
     }
 
     #[test]
