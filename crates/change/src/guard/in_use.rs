@@ -2,6 +2,8 @@
 //! loop devices, and programs that have it open for writing (a virtual machine's disk claims nothing in the kernel).
 
 use super::family::{Family, Number, Unreadable, names};
+use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, makedev, statx};
+use rustix::io::Errno;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
@@ -140,11 +142,8 @@ fn writers(root: &Path, family: &Family) -> Result<Option<User>, Unreadable> {
         let Ok(descriptors) = names(&proc.join(&process).join("fd")) else { continue };
         for descriptor in descriptors.iter().filter(|_| process != own) {
             // The link leads to the device itself, whatever its name is in that process's view.
-            let Ok(metadata) = std::fs::metadata(proc.join(&process).join("fd").join(descriptor)) else { continue };
-            if !metadata.file_type().is_block_device() {
-                continue;
-            }
-            let Some(node) = family.member(Number::of(metadata.rdev())) else { continue };
+            let number = number_at(&proc.join(&process).join("fd").join(descriptor));
+            let Some(node) = number.and_then(|number| family.member(number)) else { continue };
             let info = std::fs::read_to_string(proc.join(&process).join("fdinfo").join(descriptor));
             if info.is_ok_and(|info| opened_for_writing(&info)) {
                 let name = std::fs::read_to_string(proc.join(&process).join("comm")).unwrap_or_default();
@@ -164,8 +163,23 @@ fn opened_for_writing(info: &str) -> bool {
 
 /// The number of the block device at a full path as seen from `view`.
 fn block_number(view: &Path, path: &Path) -> Option<Number> {
-    let metadata = std::fs::metadata(view.join(path.strip_prefix("/").ok()?)).ok()?;
-    metadata.file_type().is_block_device().then(|| Number::of(metadata.rdev()))
+    number_at(&view.join(path.strip_prefix("/").ok()?))
+}
+
+/// The number of the block device that stands here. What the kernel knows is enough: other programs' files may lie on a
+/// server that is away or a FUSE file system that hangs, and must not be asked for.
+fn number_at(path: &Path) -> Option<Number> {
+    let found = match statx(CWD, path, AtFlags::STATX_DONT_SYNC, StatxFlags::TYPE) {
+        Ok(found) => found,
+        // Linux before 4.11, or a sandbox that does not know the call.
+        Err(Errno::NOSYS) => {
+            let metadata = std::fs::metadata(path).ok()?;
+            return metadata.file_type().is_block_device().then(|| Number::of(metadata.rdev()));
+        }
+        Err(_) => return None,
+    };
+    let is_device = FileType::from_raw_mode(found.stx_mode.into()) == FileType::BlockDevice;
+    is_device.then(|| Number::of(makedev(found.stx_rdev_major, found.stx_rdev_minor)))
 }
 
 /// Blanks and the like stand as `\040` in the kernel's tables.
