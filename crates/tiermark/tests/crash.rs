@@ -4,33 +4,30 @@
 
 mod common;
 
-use common::{Home, Running, job};
+use common::{Home, Random, Running, full, job};
 use rustix::process::Signal;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Where the random moments come from; printed, and taken from `TIERMARK_TEST_SEED` to see a failure again.
-struct Moments(u64);
+struct Moments(Random);
 
 impl Moments {
     fn new() -> Self {
         let given = std::env::var("TIERMARK_TEST_SEED").ok().map(|seed| seed.parse().unwrap());
         let seed = given.unwrap_or_else(|| SystemTime::now().duration_since(UNIX_EPOCH).unwrap().subsec_nanos().into());
         println!("TIERMARK_TEST_SEED={seed}");
-        Moments(seed)
+        Moments(Random(seed))
     }
 
-    /// Up to `most`, by splitmix64.
+    /// Up to `most`.
     fn next(&mut self, most: Duration) -> Duration {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        most.mul_f64((bits >> 11) as f64 / (1u64 << 53) as f64)
+        most.mul_f64((self.0.next() >> 11) as f64 / (1u64 << 53) as f64)
     }
 }
 
 fn rounds() -> usize {
-    if std::env::var_os("TIERMARK_TEST_FULL").is_some() { 20 } else { 5 }
+    if full() { 20 } else { 5 }
 }
 
 /// Kills it; false when it had ended before.

@@ -7,9 +7,14 @@ use tempfile::TempDir;
 /// Runs a command line and gives its output; fails the test when the command does.
 #[track_caller]
 pub fn sh(line: &str) -> String {
+    try_sh(line).unwrap_or_else(|told| panic!("{line}: {told}"))
+}
+
+/// Runs a command line; gives its output, or all that it said when it fails.
+pub fn try_sh(line: &str) -> Result<String, String> {
     let Output { status, stdout, stderr } = Command::new("sh").args(["-c", line]).output().unwrap();
-    assert!(status.success(), "{line}: {}", String::from_utf8_lossy(&stderr));
-    String::from_utf8(stdout).unwrap().trim().to_owned()
+    let (stdout, stderr) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
+    if status.success() { Ok(stdout.trim().to_owned()) } else { Err(format!("{stdout}{stderr}").trim().to_owned()) }
 }
 
 /// What is undone when a test ends, however it ends.

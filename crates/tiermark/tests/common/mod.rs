@@ -3,9 +3,12 @@
 #![allow(dead_code, reason = "each test binary takes what it needs of this module")]
 
 mod disk;
+mod emulated;
 
 #[allow(unused_imports, reason = "as above")]
-pub use disk::{Disk, Undo, sh};
+pub use disk::{Disk, Undo, sh, try_sh};
+#[allow(unused_imports, reason = "as above")]
+pub use emulated::{Emulated, Place, QUICK, emulation, in_kib, patiently, write_durably};
 
 use serde_json::Value;
 use std::fs;
@@ -31,6 +34,27 @@ pub struct Told {
     pub status: ExitStatus,
     pub out: String,
     pub err: String,
+}
+
+/// Whether the long forms of tests are asked for.
+pub fn full() -> bool {
+    std::env::var_os("TIERMARK_TEST_FULL").is_some()
+}
+
+/// Numbers by splitmix64, the same for the same seed.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut bits = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        bits ^ (bits >> 31)
+    }
+
+    pub fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
 }
 
 /// What tests need beyond the program itself.
