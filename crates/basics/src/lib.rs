@@ -6,6 +6,7 @@
 pub mod job;
 pub mod known;
 pub mod latency;
+pub mod little;
 pub mod outcome;
 pub mod plan;
 pub mod sensors;

@@ -1,6 +1,7 @@
 //! The five published articles as typed data, in the units in which they were published. Each file in `data/` names its
 //! source; [`crate::published`] brings what they say of devices to the units in which tiermark measures.
 
+use basics::little::{self, Audit, Flow};
 use serde::Deserialize;
 use std::sync::LazyLock;
 
@@ -90,6 +91,15 @@ pub struct SwapRow {
     pub littles_law: f64,
 }
 
+impl SwapRow {
+    /// The row held against the depth of its job.
+    pub fn audit(&self, job: &SwapJob, in_submission: bool) -> Audit {
+        let flow = |iops, latency: Option<MeanP99>| Flow { iops, mean_us: latency.or(self.lat_us).map(|l| l.mean) };
+        let flows = [flow(self.read_iops, self.read_lat_us), flow(self.write_iops, self.write_lat_us)];
+        little::audit(&flows, job.depth, job.jobs, 0.0, in_submission)
+    }
+}
+
 /// A device of the Pi 5 article.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -104,8 +114,9 @@ pub struct Pi5Device {
     pub hdparm: Hdparm,
     /// Swap simulation.
     pub swap: SwapRow,
-    /// Set when the latencies are not those of the stated depth: what they are.
-    pub latencies: Option<String>,
+    /// Operations are done when their submission returns: it is memory.
+    #[serde(default)]
+    pub in_submission: bool,
 }
 
 /// The job of the swap simulation.
@@ -383,9 +394,12 @@ pub struct UsbVsSd {
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReviewRead {
-    /// 128 KiB at depth 1, 10^9 bytes a second.
+    /// 128 KiB at depth 1 in the sweep over depths, 10^9 bytes a second.
     #[serde(rename = "qd1_128k_GBps")]
     pub qd1_128k_gbps: Option<f64>,
+    /// The same point in the sweep over sizes: at least so much.
+    #[serde(rename = "qd1_128k_by_size_at_least_GBps")]
+    pub qd1_128k_by_size_at_least_gbps: Option<f64>,
     /// At all depths from `saturates_at_depth` on.
     #[serde(rename = "saturated_GBps")]
     pub saturated_gbps: Option<f64>,
@@ -394,6 +408,17 @@ pub struct ReviewRead {
     /// 1 MiB at depth 1.
     #[serde(rename = "largest_transfer_qd1_GBps")]
     pub largest_transfer_qd1_gbps: Option<f64>,
+}
+
+impl ReviewRead {
+    /// The rate at depth 1 in one sweep held against the time of an operation in the other: at depth 1 rate × time is 1, or the
+    /// two are not of one device. Nothing where only one is stated.
+    pub fn audit(&self) -> Option<Audit> {
+        let (by_depth, by_size) = (self.qd1_128k_gbps?, self.qd1_128k_by_size_at_least_gbps?);
+        let bytes = 128.0 * 1024.0;
+        let flow = Flow { iops: by_depth * 1e9 / bytes, mean_us: Some(bytes / by_size / 1e3) };
+        Some(little::audit(&[flow], 1, 1, 0.0, false))
+    }
 }
 
 /// What the review states about sequential writes of a device.

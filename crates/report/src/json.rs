@@ -4,6 +4,7 @@
 use crate::view::{comparisons, origin, summaries};
 use crate::words;
 use basics::job::{Block, Entropy, Order, Pacing, Sync};
+use basics::little::{Audit, Verdict};
 use basics::{Job, Known, Nanos, Plan};
 use machine::{Ceiling, Hop, Machine, TierKind};
 use methods::Method;
@@ -207,11 +208,25 @@ fn step(step: &StepRecord, summary: &StepSummary) -> Value {
         .maybe("read", summary.read.as_ref().map(|of| predicted(side(of), step.predicted.and_then(|p| p.read))))
         .maybe("write", summary.write.as_ref().map(|of| predicted(side(of), step.predicted.and_then(|p| p.write))))
         .with("elapsed_s", number(step.elapsed.secs()))
+        .with("in_flight", in_flight(&summary.in_flight))
         .with("missing_intervals", summary.missing_intervals)
         .maybe("cpu", cpu)
         .maybe("observing", step.observing.map(observing))
         .with("notes", step.notes.clone())
         .build()
+}
+
+/// What rate and latency of a step sum to by Little's law.
+fn in_flight(audit: &Audit) -> Value {
+    match audit.verdict {
+        Verdict::Unsaid(why) => json!({"verdict": "unsaid", "why": why.to_string()}),
+        Verdict::Consistent | Verdict::Off(_) => Object::default()
+            .with("verdict", if audit.is_off() { "off" } else { "consistent" })
+            .with("sum", number(audit.sum))
+            .with("asked", number(audit.depth))
+            .maybe("why", audit.mark())
+            .build(),
+    }
 }
 
 /// A direction with what its profile's uncertainty makes of it, where it is simulated from one that states any.
@@ -500,9 +515,10 @@ pub fn plan(plan: &Plan) -> Value {
     json!({"schema": "tiermark.plan/1", "hash": plan.hash(), "plan": plan})
 }
 
-/// `import --json`: the name under which the run is kept here.
-pub fn imported(run: &str) -> Value {
-    json!({"schema": "tiermark.import/1", "runs": [{"run": run}]})
+/// `import --json`: the name under which the run is kept here, and which of its figures contradict each other.
+pub fn imported(record: &Record) -> Value {
+    let marks = study::little::marks(&crate::view(record));
+    json!({"schema": "tiermark.import/1", "runs": [{"run": record.run.id.as_str(), "inconsistent": marks}]})
 }
 
 /// `profile … --json`: one profile, every field under the name that its TOML has.

@@ -234,7 +234,8 @@ pub fn notes(step: &StepRecord, summary: &StepSummary) -> Vec<String> {
             "{n} intervals are missing from the record: their operations are in the totals, not in the series."
         )),
     };
-    step.notes.iter().cloned().chain(missing).chain(summary.cache_note()).collect()
+    let mark = summary.in_flight.mark().map(|mark| format!("{mark}."));
+    step.notes.iter().cloned().chain(missing).chain(summary.cache_note()).chain(mark).collect()
 }
 
 /// True when latencies of the job count from the intended time.

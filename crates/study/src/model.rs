@@ -1,5 +1,6 @@
 //! What a study says. Every figure can be traced to a step of a record; every threshold names its source.
 
+use basics::little::Audit;
 use basics::plan::LeftOut;
 use basics::{EngineUse, FailKind, Interval, Job, Known, Nanos, NotRun, Side};
 use machine::Machine;
@@ -187,6 +188,8 @@ pub struct StepSummary {
     pub missing_intervals: u64,
     /// Read through the page cache: the bytes that the disks moved over those that were read (1 is all of them).
     pub read_from_disks: Option<f64>,
+    /// Whether its rate and its latency agree with its depth.
+    pub in_flight: Audit,
 }
 
 /// A fact with its evidence.

@@ -20,6 +20,11 @@ pub fn profiles(all: &[Profile], style: &Style) -> String {
     }
     grid.fit(&[(3, 16)]);
     let mut out = grid.render();
+    let off: Vec<&str> = all.iter().filter(|p| !p.inconsistent.is_empty()).map(|p| p.name.as_str()).collect();
+    if !off.is_empty() {
+        let text = format!("{}: their figures contradict each other, and their profiles say how.", off.join(", "));
+        out.push_str(&style.paragraph("inconsistent  ", &text, Tone::Fair));
+    }
     out.push_str(&style.paragraph(
         "",
         "Latencies are means on the medium at random places, without the bus and without waiting. `tiermark profiles NAME` \

@@ -1,22 +1,26 @@
-//! Steps that did not reach the depth they asked for, by Little's law: their rates are those of a lower depth.
+//! Steps whose figures do not sum to the depth they asked for, by Little's law: their rates are those of a lower depth, or
+//! rate and latency contradict each other.
 
 use super::{Draft, Scene, at, finding};
 use crate::little;
+use basics::little::{Cause, Verdict};
 use basics::units::significant;
 
-/// Below this share of the asked depth a step ran at another depth.
-const REACHED: f64 = 0.75;
-
 pub(super) fn find(scene: &Scene<'_, '_>) -> Vec<Draft> {
-    let steps = scene.run.steps.iter().filter(|step| step.is_whole() && step.job.depth > 1);
-    steps
+    scene
+        .run
+        .steps
+        .iter()
         .filter_map(|step| {
-            let (found, asked) = little::audit(step)?;
-            if found >= REACHED * asked {
-                return None;
-            }
+            let audit = little::of_step(step);
+            let Verdict::Off(cause) = audit.verdict else { return None };
             let name = step.tier.unwrap_or(step.target);
-            let mut evidence = vec![at(step, format_args!("IOPS × mean latency = {}", significant(found)))];
+            let (found, asked) = (significant(audit.sum), significant(audit.depth));
+            let mut evidence = vec![at(step, format_args!("IOPS × mean latency = {found}"))];
+            if cause == Cause::More || audit.depth <= 1.0 {
+                let text = format!("{} on {name}: {}.", step.name, audit.mark().unwrap_or_default());
+                return Some(finding("figures-contradict", 20, step.tier, text, evidence).into());
+            }
             // The engine names the depth that it could not keep.
             let depth = format!("depth {}", step.job.depth);
             let refused = step.engine.into_iter().flat_map(|engine| &engine.dropped).find(|(what, _)| *what == depth);
@@ -25,13 +29,12 @@ pub(super) fn find(scene: &Scene<'_, '_>) -> Vec<Draft> {
                     .extend(step.engine.filter(|engine| !engine.why.is_empty()).map(|engine| at(step, &engine.why)));
                 why.clone()
             } else {
-                "the engine or the device completes them while they are handed in".to_owned()
+                cause.to_string()
             };
             let text = format!(
-                "{} on {name} kept {} of {} operations in flight ({because}): the rate is that of the lower depth.",
-                step.name,
-                significant(found),
-                significant(asked)
+                "{} on {name} kept {found} of {asked} operations in flight ({because}): the rate is that of the lower \
+                 depth.",
+                step.name
             );
             Some(finding("depth-not-reached", 20, step.tier, text, evidence).into())
         })
@@ -63,5 +66,8 @@ mod tests {
         assert!(marked[0].evidence[1].contains("2,021 one at a time"), "{:?}", marked[0].evidence);
         let disk = Step::swap_sim("sda").reads(&[700; 20], Nanos(400_000)).writes(&[300; 20], Nanos(400_000));
         assert!(remarked(&Run::default().steps([disk]), "depth-not-reached").is_empty());
+        let beyond = Step::swap_sim("sda").reads(&[700; 20], Nanos(600_000)).writes(&[300; 20], Nanos(600_000));
+        let marked = remarked(&Run::default().steps([beyond]), "figures-contradict");
+        assert!(marked[0].text.contains("sums to 6.00, not to the depth of 4: more than"), "{}", marked[0].text);
     }
 }

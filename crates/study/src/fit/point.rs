@@ -1,8 +1,10 @@
 //! Steps as points that a fit can use: what was done in plain numbers, told by the shape of the job, with the intervals
 //! left out that show something else (a stall, a full cache).
 
+use crate::little;
 use crate::model::{Origin, StepView};
 use basics::job::{Block, Direction, Engine, Order, Pacing, Sync};
+use basics::little::{Cause, Verdict};
 use basics::stats::batch_means;
 use basics::{Interval, Nanos, Side};
 
@@ -47,13 +49,6 @@ pub(super) struct Moment {
     pub longest: f64,
 }
 
-/// Below this sum of Little's law an engine is taken for one that completes in submission: one operation at a time.
-const IN_SUBMISSION: f64 = 1.3;
-/// Operations for each of the depth from which on the law is asked.
-const ENOUGH: u64 = 40;
-/// Deviation from Little's law that is put right.
-const OFF: f64 = 0.1;
-
 impl Point {
     /// The step as a point; nothing when it is none (broken off, open loop, several sizes, no device).
     pub fn new(run: usize, runs: usize, origin: &Origin<'_>, step: &StepView<'_>) -> Option<Self> {
@@ -73,7 +68,7 @@ impl Point {
         if !job.direct && !matches!(origin, Origin::Simulated(_)) && sync_every != Some(1) {
             return None;
         }
-        let asked = job.threads * if used == Engine::Psync { 1 } else { job.depth };
+        let depth = if used == Engine::Psync { 1 } else { job.depth };
         let reads = match job.direction {
             Direction::Read => 1.0,
             Direction::Write => 0.0,
@@ -86,7 +81,7 @@ impl Point {
             reads,
             sequential: job.order == Order::Sequential,
             size: size.0,
-            depth: asked,
+            depth: depth * job.threads,
             sync_every,
             end_sync: job.end_fsync,
             region: job.size.filter(|_| job.threads == 1).map(|size| (job.offset.0, size.0)),
@@ -98,7 +93,7 @@ impl Point {
             series_noise: None,
             series,
         };
-        point.obey_little();
+        point.obey_little(step, depth);
         let rates: Vec<f64> = point.series.iter().map(Moment::rate).collect();
         let part = batch_means(&rates).map(|interval| interval.percent() / 100.0);
         point.series_noise = part.filter(|part| part.is_finite());
@@ -107,24 +102,15 @@ impl Point {
     }
 
     /// Time blocked in submission is missing in some tools' latencies: what Little's law says of the depth is put back. An
-    /// engine that completes in submission has one operation in flight, whatever was asked.
-    fn obey_little(&mut self) {
-        let operations = self.read.operations() + self.write.operations();
-        // What is still under way at the end counts in neither: of few operations that is a part to mind.
-        if self.sync_every.is_some() || self.end_sync || operations < ENOUGH * u64::from(self.depth) {
-            return;
+    /// engine that completes in submission has one operation in flight for each thread, whatever was asked.
+    fn obey_little(&mut self, step: &StepView<'_>, depth: u32) {
+        let mut found = little::at_depth(step, depth);
+        if depth > 1 && found.verdict == Verdict::Off(Cause::InSubmission) {
+            self.depth = step.job.threads;
+            found = little::at_depth(step, 1);
         }
-        let rates = [&self.read, &self.write].map(|side| {
-            let mean = side.latency.mean().map_or(0.0, Nanos::secs);
-            (side.operations() as f64 / self.seconds, mean)
-        });
-        let found = crate::little::in_flight(&rates);
-        if self.depth > 1 && found < IN_SUBMISSION {
-            self.depth = 1;
-        }
-        let asked = f64::from(self.depth);
-        if found > 0.0 && (found / asked - 1.0).abs() > OFF {
-            self.little = asked / found;
+        if found.is_off() && found.sum > 0.0 {
+            self.little = found.depth / found.sum;
         }
     }
 

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Takes the run over and names it.
+/// Takes the run over, names it, and says which of its figures contradict each other.
 pub fn import(context: &Context, path: &Path) -> Result<ExitCode> {
     let (mut store, _) = context.open()?;
     let id = if path == Path::new("-") {
@@ -21,10 +21,12 @@ pub fn import(context: &Context, path: &Path) -> Result<ExitCode> {
         }
         store.import(file)?
     };
+    let record = store.load(&id)?;
     if context.json {
-        out::print_json(&report::json::imported(&id))?;
+        out::print_json(&report::json::imported(&record))?;
     } else {
         out::print(&id)?;
+        study::little::marks(&report::view(&record)).iter().for_each(|mark| out::say(mark));
     }
     Ok(ExitCode::SUCCESS)
 }
