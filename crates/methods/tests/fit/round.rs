@@ -170,8 +170,7 @@ fn chance_is_not_taken_for_a_fault() {
     for (name, toml) in [("tails", tails), ("wide", wide), ("plain", PLAIN)] {
         for seed in 0..8 {
             let found = fit(&run_method(&profile(toml), &["runtime=20s", &format!("seed={seed}")])).profile;
-            // Writes of which one in a hundred takes eighty times as long hide what a flush costs: docs/profiles.md says so.
-            let flush = name != "tails" && found.flush.is_some();
+            let flush = found.flush.is_some();
             let is = found.cache.is_some() || !found.stalls.is_empty() || !found.zones.is_empty();
             if is || found.slowdown.is_some() || found.mixed.is_some() || flush {
                 let Profile { cache, stalls, zones, slowdown, mixed, flush, .. } = found;

@@ -2,7 +2,7 @@
 //! other. Each is found only where it rises above the noise of the figures that it comes from.
 
 use super::point::Point;
-use super::replay::{Work, replay};
+use super::replay::{self, Work, replay};
 use basics::stats::median;
 use profile::Profile;
 use profile::format::{Confidence, Mixed, Zone};
@@ -23,27 +23,30 @@ pub(super) struct Flushes {
 /// The cost of flushes: the time of a cycle less that of its writes, at one or two amounts of written bytes.
 pub(super) fn flushes(profile: &Profile, points: &[Point]) -> Option<Flushes> {
     let mut found: Vec<(f64, f64, f64, &str)> = Vec::new();
-    // How far single writes differ: slow ones by chance are in each cycle too.
-    let alone = points.iter().filter(|p| p.is_pure(false) && p.depth == 1);
-    let varied = alone
-        .filter_map(|p| Some(p.write.latency.stdev()?.us() / p.write.latency.mean()?.us().max(1e-9)))
-        .fold(0.0, f64::max);
+    // How far single writes differ, µs. A slow one that came by chance in one step could have come in any other, so what is
+    // known of a mean is not what its own step happened to show; a sync after each write is the same for all of a step.
+    let singly = |p: &&Point| p.reads == 0.0 && p.depth == 1 && !p.end_sync && p.sync_every.is_none_or(|n| n == 1);
+    let differ =
+        points.iter().filter(singly).filter_map(|p| Some(p.write.latency.stdev()?.us() * p.little)).fold(0.0, f64::max);
+    let part_of = |operations: u64| 1.0 / (operations.max(1) as f64).sqrt();
     for point in points.iter().filter(|p| p.reads == 0.0 && p.depth == 1) {
         let Some(every) = point.sync_every else { continue };
         let work = Work { reads: 0.0, sequential: point.sequential, size: point.size, depth: 1 };
         let write = 1e6 / replay(profile, work, 7)?.iops;
         let cycle = f64::from(every) * 1e6 / point.iops();
         let writes = f64::from(every) * write;
-        // The writes are known to 2 % at best.
         // Of few cycles the last is cut, which the series takes for noise.
         let cut = 0.02 + 0.5 * f64::from(every) / point.write.operations() as f64;
         let noise = point.series_noise.unwrap_or(point.noise).clamp(0.01, cut.max(0.01));
-        // The writes are known as well as the profile says, and to 2 % at best; slow ones by chance are in both.
+        // The writes are known as well as the profile says, and to 2 % at best.
         let name = if point.sequential { "write.sequential.latency_us" } else { "write.latency_us" };
         let known = profile.confidence.get(name).map_or(0.0, |ci| (ci.high - ci.low) / (ci.high + ci.low).max(1e-9));
-        let here = 2.0 * varied / (point.write.operations() as f64).sqrt();
-        let chance = f64::from(every) * write * known.max(0.02).hypot(here);
-        let error = (cycle * noise).hypot(chance);
+        let alone = points.iter().filter(|p| p.is_pure(false) && p.depth == 1 && p.sequential == point.sequential);
+        let alone = alone.map(|p| p.write.operations()).max().unwrap_or(0);
+        // Chance is in the mean of these writes, of those without a sync, and of those of the model.
+        let means = [point.write.operations(), alone, replay::OPERATIONS].map(part_of);
+        let chance = 2.0 * differ * means[0].hypot(means[1]).hypot(means[2]);
+        let error = (cycle * noise).hypot(f64::from(every) * (write * known.max(0.02)).hypot(chance));
         found.push((f64::from(every) * point.size as f64, cycle - writes, error, &point.label));
     }
     found.sort_by(|a, b| a.0.total_cmp(&b.0));

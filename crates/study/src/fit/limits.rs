@@ -16,6 +16,18 @@ struct Structure {
     per_byte: f64,
 }
 
+/// Numbers within this of each other are one: no figure could tell them apart.
+const SAME: f64 = 0.03;
+
+impl Structure {
+    /// The same limits, with numbers that nearly are the same.
+    fn is_like(&self, other: &Structure) -> bool {
+        let near = |a: f64, b: f64| (a == 0.0) == (b == 0.0) && (a == b || (a / b).ln().abs() <= SAME);
+        let count = |structure: &Structure| structure.channels.map_or(0.0, f64::from);
+        near(count(self), count(other)) && near(self.command, other.command) && near(self.per_byte, other.per_byte)
+    }
+}
+
 /// What was found.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Limits {
@@ -103,8 +115,13 @@ pub(super) fn limits(medium: &Profile, points: &[Point]) -> Limits {
         })
         .collect();
     others.sort_by(|a, b| simple(&a.0).cmp(&simple(&b.0)).then(a.1.total_cmp(&b.1)));
-    others.truncate(MOST_OTHERS);
-    let others = others.into_iter().map(|(s, ..)| alternative(s)).collect();
+    let mut kept: Vec<Structure> = vec![chosen];
+    for (structure, ..) in others {
+        if kept.len() <= MOST_OTHERS && !kept.iter().any(|one| one.is_like(structure)) {
+            kept.push(*structure);
+        }
+    }
+    let others = kept.iter().skip(1).map(alternative).collect();
     Limits { chosen: alternative(&chosen), others, from, reached, unlimited: false, off }
 }
 
@@ -198,4 +215,20 @@ fn room(medium: &Profile) -> (f64, f64) {
     let per_byte =
         patterns().map(|p| p.bandwidth_mbps.map_or(0.0, |rate| 1.0 / rate)).fold(f64::INFINITY, f64::min) * 1.05;
     (command, per_byte)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn structures_are_alike_when_their_limits_are_the_same_and_their_numbers_nearly() {
+        let one = Structure { channels: Some(64), command: 10.0, per_byte: 0.0 };
+        assert!(one.is_like(&Structure { channels: Some(65), command: 10.2, ..one }));
+        assert!(!one.is_like(&Structure { channels: Some(68), ..one }), "6 %");
+        assert!(!one.is_like(&Structure { command: 0.0, ..one }) && !one.is_like(&Structure { channels: None, ..one }));
+        assert!(!one.is_like(&Structure { per_byte: 1e-4, ..one }));
+        let few = Structure { channels: Some(1), ..one };
+        assert!(!few.is_like(&Structure { channels: Some(2), ..few }));
+    }
 }

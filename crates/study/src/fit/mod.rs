@@ -72,6 +72,7 @@ pub fn fit(name: &str, runs: &[RunView<'_>]) -> Result<Fitted, FitError> {
     fit.zones(&points);
     fit.mixed(&points);
     fit.flush(&points);
+    fit.never_fitted();
     let Fit { mut profile, sources } = fit;
     profile.source = source(runs, points.len());
     for confidence in profile.confidence.values_mut() {
@@ -498,6 +499,21 @@ impl Fit {
         let latency = Some(Latency::Constant(digits(found.us)));
         self.profile.flush = Some(Flush { latency_us: latency, dirty_us_per_mb: dirty, at_most: None });
         self.unseen("flush.at_most", "no step wrote that much between two syncs");
+    }
+
+    /// Fields of the model that no step shows, whatever it was.
+    fn never_fitted(&mut self) {
+        for (field, why) in [
+            ("cache.idle_drain_MBps", "no step waits for a cache to empty"),
+            ("slowdown.recovers_s", "no step waits for a device to cool"),
+            ("flush.at_most", "no step writes more and more between two syncs"),
+            ("largest", "looks like a rate"),
+            ("real_size", "nothing was written all over it and read back"),
+        ] {
+            if !self.profile.unseen.iter().any(|said| said.starts_with(&format!("{field}:"))) {
+                self.unseen(field, why);
+            }
+        }
     }
 
     /// What the machine says of the tier's size, where all steps are on one.

@@ -28,7 +28,7 @@ pub(super) struct Rate {
 /// Region that is worked on: so large that random operations do not look sequential.
 const REGION: u64 = 1 << 40;
 /// Operations that are counted; with latencies as widely spread as those of an SD card their mean is known to 3 %.
-const OPERATIONS: u64 = 6000;
+pub(super) const OPERATIONS: u64 = 6000;
 
 /// The steady rate of a work on a device; nothing where the profile knows nothing of a direction.
 pub(super) fn replay(profile: &Profile, work: Work, seed: u64) -> Option<Rate> {
