@@ -25,10 +25,16 @@ const READERS: usize = 2;
 /// Largest request, and what the kernel may have under way.
 const LARGEST: u32 = 1 << 20;
 const BACKGROUND: u16 = 128;
-/// Bytes that were read and wait for their time; beyond that they are read when they are due.
-const WAITING: usize = 16 << 20;
-/// Buffers that are kept.
-const KEPT: usize = 16;
+/// Memory of answers that were read and wait for their time; beyond that they are read when they are due.
+const WAITING: usize = 4 << 20;
+/// Sizes that buffers have, and how many of each are kept: one that could grow would end up as large as the largest request,
+/// and a hundred small answers that wait would hold a hundred of those.
+const SIZES: [(usize, usize); 3] = [(16 << 10, 128), (128 << 10, 32), (LARGEST as usize, 4)];
+
+/// Which of the sizes holds so much; the kernel asks for no more than the largest.
+fn class(len: usize) -> usize {
+    SIZES.iter().position(|(size, _)| len <= *size).unwrap_or(SIZES.len() - 1)
+}
 /// Attributes never change.
 const FOREVER: Duration = Duration::from_secs(86_400);
 
@@ -49,21 +55,23 @@ struct Shared {
     disk: Arc<Disk>,
     schedule: Schedule<Pending>,
     waiting: AtomicUsize,
-    buffers: Mutex<Vec<Vec<u8>>>,
+    /// By size.
+    buffers: Mutex<[Vec<Vec<u8>>; SIZES.len()]>,
 }
 
 impl Shared {
+    /// One that holds at least so much.
     fn buffer(&self, len: usize) -> Vec<u8> {
-        let kept = self.buffers.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut buffer = kept.unwrap_or_default();
-        buffer.resize(len, 0);
-        buffer
+        let class = class(len);
+        let kept = self.buffers.lock().unwrap_or_else(PoisonError::into_inner)[class].pop();
+        kept.unwrap_or_else(|| vec![0; SIZES[class].0.max(len)])
     }
 
     fn give_back(&self, buffer: Vec<u8>) {
+        let class = class(buffer.len());
         let mut kept = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() < KEPT {
-            kept.push(buffer);
+        if kept[class].len() < SIZES[class].1 {
+            kept[class].push(buffer);
         }
     }
 
@@ -81,18 +89,19 @@ impl Shared {
                 let bytes = bytes.map_or_else(|| self.read(&verdict, offset, len), Ok);
                 match bytes {
                     Ok(bytes) => {
-                        reply.data(&bytes);
+                        reply.data(&bytes[..len]);
                         self.give_back(bytes);
                     }
                     Err(error) => reply.error(error.into()),
                 }
                 if held {
-                    self.waiting.fetch_sub(len, Relaxed);
+                    self.waiting.fetch_sub(SIZES[class(len)].0, Relaxed);
                 }
             }
             (Reply::Data { reply, len, bytes, .. }, Err(errno)) => {
-                if bytes.is_some() {
-                    self.waiting.fetch_sub(len, Relaxed);
+                if let Some(bytes) = bytes {
+                    self.waiting.fetch_sub(SIZES[class(len)].0, Relaxed);
+                    self.give_back(bytes);
                 }
                 reply.error(Errno::from_i32(errno));
             }
@@ -105,7 +114,7 @@ impl Shared {
 
     fn read(&self, verdict: &Verdict, offset: u64, len: usize) -> io::Result<Vec<u8>> {
         let mut bytes = self.buffer(len);
-        self.disk.read(verdict, offset, &mut bytes)?;
+        self.disk.read(verdict, offset, &mut bytes[..len])?;
         Ok(bytes)
     }
 }
@@ -209,16 +218,17 @@ impl Filesystem for OneFile {
         let len = self.within(offset, u64::from(size));
         let verdict = shared.disk.arrive(shared.disk.clock.now(), Act::Read, offset, len);
         let len = len as usize;
-        if verdict.outcome.is_err() || shared.waiting.fetch_add(len, Relaxed) + len > WAITING {
+        let taken = SIZES[class(len)].0;
+        if verdict.outcome.is_err() || shared.waiting.fetch_add(taken, Relaxed) + taken > WAITING {
             if verdict.outcome.is_ok() {
-                shared.waiting.fetch_sub(len, Relaxed);
+                shared.waiting.fetch_sub(taken, Relaxed);
             }
             return shared.later(verdict, Reply::Data { reply, offset, len, bytes: None });
         }
         match shared.read(&verdict, offset, len) {
             Ok(bytes) => shared.later(verdict, Reply::Data { reply, offset, len, bytes: Some(bytes) }),
             Err(error) => {
-                shared.waiting.fetch_sub(len, Relaxed);
+                shared.waiting.fetch_sub(taken, Relaxed);
                 shared.later(with(verdict, Err(error)), Reply::Data { reply, offset, len, bytes: None });
             }
         }
@@ -298,7 +308,7 @@ impl Mounted {
     /// Mounts the disk's file at `at`, with this source.
     pub fn new(disk: Arc<Disk>, at: &Path, source: &str) -> io::Result<Self> {
         let schedule = Schedule::new(disk.clock);
-        let shared = Arc::new(Shared { disk, schedule, waiting: AtomicUsize::new(0), buffers: Mutex::new(Vec::new()) });
+        let shared = Arc::new(Shared { disk, schedule, waiting: AtomicUsize::new(0), buffers: Mutex::default() });
         let mut config = Config::default();
         config.mount_options =
             vec![MountOption::FSName(source.to_owned()), MountOption::Subtype("tiermark".into()), MountOption::NoAtime];

@@ -89,7 +89,7 @@ impl Store {
             let before = if self.backing.is_hole(at, BLOCK) {
                 None
             } else {
-                let mut bytes = vec![0; BLOCK as usize].into_boxed_slice();
+                let mut bytes = self.undo.room();
                 self.backing.read(at, &mut bytes)?;
                 Some(bytes)
             };

@@ -23,13 +23,15 @@ pub(crate) struct Undo {
     /// The blocks in the order in which they were first written.
     order: VecDeque<u64>,
     most: usize,
+    /// Memory for blocks that is free. It is kept: given back by one thread, it would be of no use to the next one's arena.
+    spare: Vec<Box<[u8]>>,
 }
 
 impl Undo {
     /// One that takes at most about `bytes` of memory.
     pub fn new(bytes: u64) -> Self {
         let most = (bytes / (BLOCK + OVERHEAD)) as usize;
-        Undo { blocks: HashMap::new(), order: VecDeque::new(), most }
+        Undo { blocks: HashMap::new(), order: VecDeque::new(), most, spare: Vec::new() }
     }
 
     /// Blocks that a write of this range touches and that are not yet remembered.
@@ -39,16 +41,28 @@ impl Undo {
         missing.into_iter()
     }
 
-    /// Remembers what stands in a block that is about to be written.
-    pub fn remember(&mut self, block: u64, before: Before) {
-        if self.most == 0 {
-            return;
-        }
+    /// Room for what stands in a block, for [`Undo::remember`]; what it holds has no meaning.
+    pub fn room(&mut self) -> Box<[u8]> {
+        self.make_way();
+        self.spare.pop().unwrap_or_else(|| vec![0; BLOCK as usize].into())
+    }
+
+    /// When it is full, the oldest block counts as written back.
+    fn make_way(&mut self) {
         while self.order.len() >= self.most
             && let Some(oldest) = self.order.pop_front()
         {
-            self.blocks.remove(&oldest);
+            self.spare.extend(self.blocks.remove(&oldest).flatten());
         }
+    }
+
+    /// Remembers what stands in a block that is about to be written.
+    pub fn remember(&mut self, block: u64, before: Before) {
+        if self.most == 0 {
+            self.spare.extend(before);
+            return;
+        }
+        self.make_way();
         if self.blocks.insert(block, before).is_none() {
             self.order.push_back(block);
         }
@@ -56,7 +70,7 @@ impl Undo {
 
     /// All that was written is durable from now on.
     pub fn forget(&mut self) {
-        self.blocks.clear();
+        self.spare.extend(self.blocks.drain().filter_map(|(_, before)| before));
         self.order.clear();
     }
 
@@ -81,6 +95,7 @@ impl Undo {
                 let bytes = before.as_ref().map_or_else(|| vec![0; SECTOR].into(), |b| b[at..at + SECTOR].into());
                 lost.push((block * BLOCK + at as u64, bytes));
             }
+            self.spare.extend(before);
         }
         self.blocks.clear();
         lost
@@ -93,7 +108,9 @@ mod tests {
 
     fn remember(undo: &mut Undo, offset: u64, len: u64) {
         for block in undo.missing(offset, len) {
-            undo.remember(block, Some(vec![block as u8; BLOCK as usize].into()));
+            let mut room = undo.room();
+            room.fill(block as u8);
+            undo.remember(block, Some(room));
         }
     }
 
@@ -129,6 +146,10 @@ mod tests {
         assert_eq!(undo.pending(), 10 * BLOCK);
         let lost = undo.cut(1);
         assert!(lost.iter().all(|(at, _)| *at >= 20 * BLOCK) && !lost.is_empty());
+        remember(&mut undo, 0, 30 * BLOCK);
+        undo.forget();
+        remember(&mut undo, 0, 5 * BLOCK);
+        assert_eq!((undo.blocks.len(), undo.spare.len()), (5, 5), "the memory of ten blocks is used again and again");
         let mut none = Undo::new(0);
         remember(&mut none, 0, BLOCK);
         assert_eq!(none.pending(), 0);
