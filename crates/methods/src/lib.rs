@@ -13,7 +13,7 @@ mod swap_sim;
 
 pub use check::{Effort, check};
 pub use settings::{Default, Parameter, Settings};
-pub use site::{Site, Where, profile_named};
+pub use site::{Site, Where, figures_in, profile_named};
 pub use survey::{LEAST_ROOM, survey};
 
 use basics::{Bytes, Plan};

@@ -5,7 +5,7 @@ use crate::MethodError;
 use basics::plan::Target;
 use basics::{Bytes, Known, Nanos};
 use machine::{Machine, Root};
-use profile::Profile;
+use profile::{Figures, FiguresError, Profile, ProfileError};
 use std::io::Read;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
@@ -139,15 +139,29 @@ pub fn profile_named(text: &str) -> Result<Profile, MethodError> {
     if !text.contains('/') && !text.ends_with(".toml") {
         return Ok(profile::find(text)?.clone());
     }
-    let path = PathBuf::from(text);
-    let unusable = |why: String| MethodError::Unusable { path: path.clone(), why };
+    let path = Path::new(text);
+    let why = |error: ProfileError| MethodError::Unusable { path: path.to_owned(), why: error.to_string() };
+    Profile::parse(&text_of(path, "a profile")?).map_err(why)
+}
+
+/// The figures in a file.
+///
+/// # Errors
+/// When the file cannot be read, or holds no figures.
+pub fn figures_in(path: &Path) -> Result<Figures, MethodError> {
+    let why = |error: FiguresError| MethodError::Unusable { path: path.to_owned(), why: error.to_string() };
+    Figures::parse(&text_of(path, "figures")?).map_err(why)
+}
+
+fn text_of(path: &Path, what: &str) -> Result<String, MethodError> {
     let read = || -> std::io::Result<String> {
         let mut text = String::new();
-        std::fs::File::open(&path)?.take(LARGEST_PROFILE).read_to_string(&mut text)?;
+        std::fs::File::open(path)?.take(LARGEST_PROFILE).read_to_string(&mut text)?;
         Ok(text)
     };
-    let text = read().map_err(|error| unusable(format!("cannot be read as a profile: {error}")))?;
-    Profile::parse(&text).map_err(|error| unusable(error.to_string()))
+    let why =
+        |error| MethodError::Unusable { path: path.to_owned(), why: format!("cannot be read as {what}: {error}") };
+    read().map_err(why)
 }
 
 /// Reads what follows `null`: nothing, or `:service=20us,stall=200ms/1s` (200 ms in every second).

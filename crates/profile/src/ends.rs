@@ -1,6 +1,7 @@
 //! The ends of what a fitted profile may be: its confidence intervals and its alternatives as profiles of their own, so
 //! that whatever is asked of a profile can be asked of those too, and the answers span the uncertainty.
 
+use crate::distribution::Latency;
 use crate::format::{Alternative, Confidence, Direction, Link, Pattern, Profile};
 
 /// Which end of each interval.
@@ -67,6 +68,7 @@ impl Profile {
             let bound = if (end == End::Slow) == longer_is_slow { high } else { low };
             if value > 0.0 && bound.is_finite() { (bound / value).clamp(1e-3, 1e3) } else { 1.0 }
         };
+        let known = &fitted.confidence;
         let mut out = self.clone();
         let sides = [("read", &mut out.read, &fitted.read), ("write", &mut out.write, &fitted.write)];
         for (name, side, fitted) in sides {
@@ -78,6 +80,12 @@ impl Profile {
                 let Some((pattern, fitted)) = both else { continue };
                 if let (Some(latency), Some(of)) = (&mut pattern.latency_us, &fitted.latency_us) {
                     *latency = latency.scaled(ratio(&format!("{field}.latency_us"), of.mean_us(), true));
+                    // In a closed loop the more widely spread is the slower: channels wait for the last ones.
+                    if let (Latency::LogNormal(law), Some(sigma)) =
+                        (latency, known.get(&format!("{field}.latency_us.sigma")))
+                    {
+                        law.sigma = if end == End::Slow { sigma.high } else { sigma.low };
+                    }
                 }
                 if let (Some(rate), Some(of)) = (&mut pattern.bandwidth_mbps, fitted.bandwidth_mbps) {
                     *rate *= ratio(&format!("{field}.bandwidth_MBps"), of, false);
@@ -123,6 +131,18 @@ impl Profile {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_unknown_spread_is_wide_at_the_slow_end() {
+        let text = "name = \"x\"\n[read]\nlatency_us = { mean = 100, sigma = 0.5 }\n\
+                    [confidence.\"read.latency_us.sigma\"]\nlow = 0.05\nhigh = 1.1";
+        let ends = Profile::parse(text).unwrap().ends();
+        let sigma = |profile: &Profile| match profile.read.as_ref().unwrap().random.latency_us.as_ref().unwrap() {
+            Latency::LogNormal(law) => (law.mean, law.sigma),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!([sigma(&ends[0]), sigma(&ends[1])], [(100.0, 1.1), (100.0, 0.05)]);
+    }
 
     #[test]
     fn the_ends_are_those_of_the_intervals_and_one_operation_alone_takes_as_long() {

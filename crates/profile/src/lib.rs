@@ -7,11 +7,13 @@ mod device;
 mod devices;
 pub mod distribution;
 mod ends;
+pub mod figures;
 pub mod format;
 mod library;
 
 pub use device::{Device, Request};
 pub use devices::{Figure, Published, PublishedDevice, device, published};
 pub use distribution::Latency;
+pub use figures::{Figures, FiguresError};
 pub use format::{Profile, ProfileError};
 pub use library::{find, shipped, text};

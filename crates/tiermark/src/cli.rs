@@ -248,8 +248,11 @@ pub enum EmulateVerb {
 #[derive(Debug, Args)]
 pub struct ProfileArgs {
     /// Runs of one device, by the first letters of their names, or `last`; their steps may be any jobs.
-    #[arg(required_unless_present = "on", conflicts_with = "on")]
+    #[arg(required_unless_present_any = ["on", "figures"], conflicts_with_all = ["on", "figures"])]
     pub runs: Vec<String>,
+    /// Figures that somebody published, as a TOML file, instead of a run; the manual's page on profiles shows its form.
+    #[arg(long, value_name = "FILE.toml", conflicts_with = "on")]
+    pub figures: Option<PathBuf>,
     /// Measure this first, with the method `profile`: a directory, a file, a block device or `profile:NAME`.
     #[arg(long, value_name = "TARGET")]
     pub on: Option<String>,

@@ -176,3 +176,34 @@ fn figures_that_do_not_sum_to_their_depth_are_marked() {
     let card = home.run(&words("profiles sd-evo-pi5")).code(0).out;
     assert!(card.contains("sums to 3.08, not to the depth of 4: latencies leave out the time blocked"), "{card}");
 }
+
+/// Figures without a run: a latency at depth 1 and one saturated rate say what depth 16 does, with an interval.
+#[test]
+fn figures_alone_predict_a_row_that_they_do_not_hold() {
+    let home = Home::new();
+    let (figures, fitted) = (home.work().join("review.toml"), home.work().join("disk.toml"));
+    let rows = "name = \"disk\"\nsource = \"a review\"\n[[row]]\nrw = \"randread\"\nbs = \"4KiB\"\nread_lat_us = 100\n\
+                [[row]]\nrw = \"randread\"\nbs = \"4KiB\"\ndepth = 128\nread_iops = 300000\n";
+    fs::write(&figures, rows).unwrap();
+    let (figures, out) = (figures.to_str().unwrap(), fitted.to_str().unwrap());
+    let told = home.run(&["profile", "--figures", figures, "-o", out]).code(0);
+    assert!(told.out.contains("read.latency_us.sigma") && told.out.contains("not seen  stall: "), "{}", told.out);
+    let on = format!("profile:{out}");
+    let run = home.json(&job(&["rw=randread", "bs=4k", "depth=16", "runtime=1s"], &on));
+    let iops = &run["steps"][0]["read"]["predicted"]["iops"];
+    let (low, high) = (iops[0].as_f64().unwrap(), iops[1].as_f64().unwrap());
+    // 16 at a time of 100 µs each are 160,000; thirty channels do not hold them up much.
+    assert!(low < 160_000.0 && 160_000.0 < high && high / low < 1.4, "{low} to {high}");
+    let json = home.json(&["profile", "--figures", figures, "--name", "other"]);
+    assert_eq!((&json["name"], &json["source"]), (&"other".into(), &"fitted to 2 quoted figures: a review".into()));
+    for (rows, says) in [
+        ("name = \"x\"\nsource = \"y\"\n[[row]]\nrw = \"read\"\nbs = \"4k\"", "row 1: neither a rate nor"),
+        ("name = \"x\"\nsource = \"y\"\nrow = []", "no step of these runs"),
+        ("name = \"X y\"\nsource = \"y\"\n[[row]]\nrw = \"read\"\nbs = \"4k\"\nread_iops = 9", "lower-case"),
+    ] {
+        fs::write(figures, rows).unwrap();
+        home.run(&["profile", "--figures", figures]).code(2).says(&[says]);
+    }
+    home.run(&["profile", "--figures", "absent.toml"]).code(4).says(&["absent.toml", "cannot be read as figures"]);
+    home.run(&["profile", "last", "--figures", figures]).code(2);
+}

@@ -11,9 +11,9 @@ use study::{Origin, RunView, State, StepView};
 /// A step with everything that a view borrows.
 pub struct Ran {
     name: String,
-    job: Job,
+    pub job: Job,
     engine: EngineUse,
-    elapsed: Nanos,
+    pub elapsed: Nanos,
     pub read: Side,
     pub write: Side,
     intervals: Vec<Interval>,

@@ -5,6 +5,7 @@ use super::lay::{Align, Grid, Tone};
 use basics::Bytes;
 use basics::units::significant;
 use profile::Profile;
+use profile::distribution::Latency;
 use profile::format::Direction;
 use study::fit::Fitted;
 
@@ -54,10 +55,10 @@ fn values(profile: &Profile) -> Vec<(String, f64)> {
         let patterns = [(name.to_owned(), Some(random)), (format!("{name}.sequential"), sequential.as_ref())];
         for (name, pattern) in patterns {
             let Some(pattern) = pattern else { continue };
-            add(
-                &format!("{name}.latency_us"),
-                pattern.latency_us.as_ref().map(profile::distribution::Latency::mean_us),
-            );
+            add(&format!("{name}.latency_us"), pattern.latency_us.as_ref().map(Latency::mean_us));
+            if let Some(Latency::LogNormal(law)) = &pattern.latency_us {
+                add(&format!("{name}.latency_us.sigma"), Some(law.sigma));
+            }
             add(&format!("{name}.bandwidth_MBps"), pattern.bandwidth_mbps);
             for (size, us) in &pattern.size_us {
                 add(&format!("{name}.size_us.{size}"), Some(*us));
@@ -69,7 +70,7 @@ fn values(profile: &Profile) -> Vec<(String, f64)> {
     add("cache.size", profile.cache.map(|cache| cache.size.0 as f64));
     add("cache.drain_MBps", profile.cache.map(|cache| cache.drain_mbps));
     let flush = profile.flush.as_ref();
-    add("flush.latency_us", flush.and_then(|f| f.latency_us.as_ref()).map(profile::distribution::Latency::mean_us));
+    add("flush.latency_us", flush.and_then(|f| f.latency_us.as_ref()).map(Latency::mean_us));
     add("flush.dirty_us_per_MB", flush.and_then(|f| f.dirty_us_per_mb));
     if let Some(stall) = profile.stalls.first() {
         add("stall.period_ms", Some(stall.period_ms));

@@ -4,6 +4,7 @@
 
 mod change;
 mod extras;
+mod figures;
 mod limits;
 mod pattern;
 mod point;
@@ -12,10 +13,11 @@ mod replay;
 use crate::model::RunView;
 use basics::{Bytes, Nanos};
 use change::{Drop, Pauses};
+pub use figures::of_figures;
 use pattern::Alone;
 use point::Point;
 use profile::Profile;
-use profile::distribution::Latency;
+use profile::distribution::{Latency, Law};
 use profile::format::{Alternative, Cache, Confidence, Direction, Flush, Slowdown, Stall};
 use std::collections::BTreeMap;
 use thiserror::Error;
@@ -57,6 +59,12 @@ fn digits(value: f64) -> f64 {
 /// # Errors
 /// When no step says anything about a device.
 pub fn fit(name: &str, runs: &[RunView<'_>]) -> Result<Fitted, FitError> {
+    fitted(name, runs, None)
+}
+
+/// `spread` stands for the spread of latencies where steps show none: standard deviations of the logarithm, of reads and
+/// of writes.
+fn fitted(name: &str, runs: &[RunView<'_>], spread: Option<[f64; 2]>) -> Result<Fitted, FitError> {
     let mut fit = Fit { profile: Profile { name: name.to_owned(), ..Profile::default() }, sources: BTreeMap::new() };
     let points = fit.clean_points(runs);
     if points.is_empty() {
@@ -67,6 +75,9 @@ pub fn fit(name: &str, runs: &[RunView<'_>]) -> Result<Fitted, FitError> {
     fit.size(runs);
     if fit.profile.read.is_none() && fit.profile.write.is_none() {
         return Err(FitError::Nothing);
+    }
+    if let Some(sigmas) = spread {
+        fit.spread(sigmas);
     }
     fit.limits(&points);
     fit.zones(&points);
@@ -499,6 +510,20 @@ impl Fit {
         let latency = Some(Latency::Constant(digits(found.us)));
         self.profile.flush = Some(Flush { latency_us: latency, dirty_us_per_mb: dirty, at_most: None });
         self.unseen("flush.at_most", "no step wrote that much between two syncs");
+    }
+
+    /// Gives constant latencies a spread.
+    fn spread(&mut self, sigmas: [f64; 2]) {
+        for (side, sigma) in [&mut self.profile.read, &mut self.profile.write].into_iter().zip(sigmas) {
+            let Some(side) = side else { continue };
+            for pattern in std::iter::once(&mut side.random).chain(side.sequential.as_mut()) {
+                if let Some(Latency::Constant(mean)) = pattern.latency_us
+                    && mean > 0.0
+                {
+                    pattern.latency_us = Some(Latency::LogNormal(Law { mean, sigma, tail: None }));
+                }
+            }
+        }
     }
 
     /// Fields of the model that no step shows, whatever it was.

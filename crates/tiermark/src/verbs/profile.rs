@@ -15,7 +15,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use study::fit::Fitted;
 
-/// Fits a profile to runs, made before or now.
+/// Fits a profile to runs, made before or now, or to figures alone.
 pub fn profile(context: &Context, args: &ProfileArgs) -> Result<ExitCode> {
     // A file that is already there is found out before a minute of measuring, not after.
     let file = args.out.as_deref().filter(|path| *path != Path::new("-")).map(make).transpose()?;
@@ -41,6 +41,13 @@ fn make(path: &Path) -> Result<(&Path, File)> {
 
 fn fit(context: &Context, args: &ProfileArgs) -> Result<(Fitted, ExitCode)> {
     let mut code = ExitCode::SUCCESS;
+    if let Some(path) = &args.figures {
+        let mut figures = methods::figures_in(path)?;
+        if let Some(name) = &args.name {
+            figures.name.clone_from(name);
+        }
+        return Ok((study::fit::of_figures(&figures)?, code));
+    }
     let ids = if let Some(on) = &args.on {
         let method = methods::find("profile")?;
         let settings = Settings::parse(method.name(), method.parameters(), &args.set)?;
