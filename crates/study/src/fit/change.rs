@@ -132,6 +132,17 @@ fn events(point: &Point) -> Vec<Event> {
     out
 }
 
+/// The length of pauses such that half of the time that all of them take is in those that are as long or longer.
+fn typical(mut lengths: Vec<f64>) -> f64 {
+    lengths.sort_by(f64::total_cmp);
+    let mut left = lengths.iter().sum::<f64>() / 2.0;
+    let reached = lengths.iter().rev().find(|length| {
+        left -= **length;
+        left <= 0.0
+    });
+    reached.copied().unwrap_or(0.0)
+}
+
 /// The pauses that come back in these steps, if any do.
 ///
 /// Slow operations by chance come at exponential distances, whose standard deviation is their mean; pauses of a period come
@@ -141,8 +152,12 @@ pub(super) fn pauses(points: &[Point]) -> Option<Pauses> {
     let mut gaps: Vec<f64> = Vec::new();
     let mut lengths: Vec<f64> = Vec::new();
     let (mut most, mut label, mut seen) = (0, String::new(), 0);
-    for point in points.iter().filter(|point| point.sync_every.is_none()) {
-        let found = events(point);
+    let all: Vec<(&Point, Vec<Event>)> =
+        points.iter().filter(|point| point.sync_every.is_none()).map(|point| (point, events(point))).collect();
+    // Beside the pauses of a drive stand those of a busy machine: shorter, and at any time.
+    let least = 0.5 * typical(all.iter().flat_map(|(_, events)| events).map(|event| event.length).collect());
+    for (point, mut found) in all {
+        found.retain(|event| event.length > least);
         let width = point.series.first().map_or(0.0, Moment::width);
         let own: Vec<f64> = found.windows(2).map(|pair| pair[1].end - pair[0].end).collect();
         if own.is_empty() || median(&own)? < APART * width {
@@ -159,7 +174,8 @@ pub(super) fn pauses(points: &[Point]) -> Option<Pauses> {
     let regular = 0.55 * (1.0 - 1.5 / n.sqrt());
     let irregular = variation(&gaps)?;
     let steady = quantile(&lengths, 0.75)? - quantile(&lengths, 0.25)? < 0.4 * length;
-    if irregular > regular || !steady || length >= period {
+    // What takes most of the time is how the device is, such as each write to a full cache.
+    if irregular > regular || !steady || 2.0 * length > period {
         return None;
     }
     // Distances of uniform stray have a standard deviation of spread × free / √6; the width of an interval adds its own.
