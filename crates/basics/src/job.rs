@@ -124,6 +124,9 @@ pub enum Entropy {
     Incompressible,
     /// Random, but the same 4 KiB block over and over: deduplicates.
     Deduplicable,
+    /// Each sector of 512 B says where it was written, under the job's seed. Reads of such a job are held against that: it
+    /// ends at the first sector that says something else.
+    Tagged,
 }
 
 /// The figure whose confidence interval a stop rule watches.

@@ -3,7 +3,7 @@
 
 use crate::job::Engine;
 use crate::latency::Latencies;
-use crate::units::Nanos;
+use crate::units::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
 /// One direction of an interval or of a whole step.
@@ -92,6 +92,13 @@ pub enum FailKind {
     Gone,
     /// The device reports an error.
     Io,
+    /// What was read is not what was written there.
+    Astray {
+        /// The first sector of which that is so.
+        at: Bytes,
+        /// For where its content was written, if it says so: the device keeps both places in one.
+        holds: Option<Bytes>,
+    },
     /// Anything else.
     Other,
 }
@@ -121,6 +128,7 @@ impl FailKind {
             FailKind::ReadOnly => "read-only",
             FailKind::Gone => "gone",
             FailKind::Io => "I/O error",
+            FailKind::Astray { .. } => "wrong data",
             FailKind::Other => "failed",
         }
     }

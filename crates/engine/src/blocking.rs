@@ -3,12 +3,12 @@
 //! and are known from the null target.
 
 use crate::buffers::{Layout, prepare};
-use crate::entropy::Filler;
+use crate::entropy::{Filler, astray};
 use crate::pace::wait_until;
 use crate::stream::Op;
 use crate::worker::{Finish, Worker, data_only, failed};
 use crate::{Ended, EngineError};
-use basics::job::{Order, Sync};
+use basics::job::{Entropy, Order, Sync};
 use basics::{Bytes, Job};
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::AtomicBool;
@@ -25,6 +25,10 @@ pub(crate) trait Device {
     fn perform(&mut self, op: &Op) -> Result<(), i32>;
     /// Makes what was written durable.
     fn flush(&mut self, data_only: bool) -> Result<(), i32>;
+    /// Holds what was just read against what the job writes there.
+    fn examine(&self, _op: &Op) -> Option<Ended> {
+        None
+    }
 }
 
 /// Drives `device` until the job ends.
@@ -75,6 +79,11 @@ fn run<const OPEN: bool>(worker: &mut Worker<'_>, device: &mut impl Device) -> O
             Err(libc_errno::ECANCELED) => return None,
             Err(errno) => return Some(failed(&op, errno)),
         }
+        if op.read
+            && let Some(astray) = device.examine(&op)
+        {
+            return Some(astray);
+        }
         if !op.read
             && worker.tally.is_sync_due(sync)
             && let Err(errno) = device.flush(data_only(sync))
@@ -104,6 +113,8 @@ pub(crate) struct Psync<'a> {
     stop: &'a AtomicBool,
     layout: Layout,
     filler: Filler,
+    /// The seed of the tags that are read, where they are.
+    tagged: Option<u64>,
     buffer: Buffer,
     turn: usize,
     at: usize,
@@ -123,7 +134,8 @@ impl<'a> Psync<'a> {
         let mut buffer = Buffer::new(layout.stride())?;
         layout.fill(buffer.as_mut_slice(), &mut filler);
         let dsync = job.sync == Sync::Dsync;
-        Ok(Psync { fd, alignment, dsync, stop, layout, filler, buffer, turn: 0, at: 0 })
+        let tagged = (job.entropy == Entropy::Tagged).then_some(job.seed);
+        Ok(Psync { fd, alignment, dsync, stop, layout, filler, tagged, buffer, turn: 0, at: 0 })
     }
     /// Keeps the buffer in RAM, best effort.
     pub(crate) fn lock(&mut self) -> std::io::Result<()> {
@@ -191,6 +203,12 @@ impl Device for Psync<'_> {
     }
     fn flush(&mut self, data_only: bool) -> Result<(), i32> {
         flush(self.fd, data_only)
+    }
+    #[inline]
+    fn examine(&self, op: &Op) -> Option<Ended> {
+        let seed = self.tagged?;
+        let (offset, holds) = astray(seed, &self.buffer.as_slice()[..op.len as usize], op.offset)?;
+        Some(Ended::Astray { offset: Bytes(offset), holds: holds.map(Bytes) })
     }
 }
 

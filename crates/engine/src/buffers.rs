@@ -53,7 +53,7 @@ impl Layout {
 #[inline]
 pub(crate) fn prepare(layout: &Layout, filler: &mut Filler, turn: usize, slot: &mut [u8], op: &Op) -> usize {
     let at = layout.part(turn);
-    filler.stamp(&mut slot[at..at + op.len as usize]);
+    filler.stamp(&mut slot[at..at + op.len as usize], op.offset);
     at
 }
 

@@ -17,6 +17,34 @@ pub(crate) struct Filler {
     entropy: Entropy,
     state: u64,
     stream: u64,
+    /// Of tags; the same in all threads of a job.
+    key: u64,
+}
+
+/// Of the tags of all jobs with this seed.
+fn key(seed: u64) -> u64 {
+    mixed(seed ^ GOLDEN)
+}
+
+/// Writes into each sector where it lies, and a number that only this place under this key has.
+fn tag(key: u64, part: &mut [u8], offset: u64) {
+    for (sector, at) in part.chunks_exact_mut(SECTOR).zip((offset..).step_by(SECTOR)) {
+        sector[..8].copy_from_slice(&at.to_le_bytes());
+        sector[8..16].copy_from_slice(&mixed(key ^ at).to_le_bytes());
+    }
+}
+
+/// The first sector of what was read at `offset` that was not written there under this seed, and where it was written if
+/// it says so.
+pub(crate) fn astray(seed: u64, part: &[u8], offset: u64) -> Option<(u64, Option<u64>)> {
+    let key = key(seed);
+    let word =
+        |sector: &[u8], at: usize| sector[at..at + 8].iter().rev().fold(0, |all, byte| all << 8 | u64::from(*byte));
+    part.chunks_exact(SECTOR).zip((offset..).step_by(SECTOR)).find_map(|(sector, at)| {
+        let (says, proof) = (word(sector, 0), word(sector, 8));
+        let holds = (proof == mixed(key ^ says)).then_some(says);
+        (holds != Some(at)).then_some((at, holds))
+    })
 }
 
 /// The output step of splitmix64 (Steele, Lea & Flood, *Fast Splittable Pseudorandom Number Generators*, 2014).
@@ -31,7 +59,7 @@ impl Filler {
     /// Threads of one job differ by `thread`, jobs by `seed`.
     pub(crate) fn new(entropy: Entropy, seed: u64, thread: u64) -> Self {
         let stream = mixed(seed.wrapping_add(mixed(thread.wrapping_add(1).wrapping_mul(GOLDEN))));
-        Filler { entropy, state: stream, stream }
+        Filler { entropy, state: stream, stream, key: key(seed) }
     }
     #[inline]
     fn next(&mut self) -> u64 {
@@ -47,7 +75,7 @@ impl Filler {
     pub(crate) fn fill(&mut self, buffer: &mut [u8]) {
         match self.entropy {
             Entropy::Zeros => buffer.fill(0),
-            Entropy::Incompressible => self.random(buffer),
+            Entropy::Incompressible | Entropy::Tagged => self.random(buffer),
             Entropy::Compressible => {
                 for page in buffer.chunks_mut(PAGE) {
                     let half = page.len().div_ceil(2);
@@ -64,11 +92,12 @@ impl Filler {
             }
         }
     }
-    /// Makes one operation's part of a filled buffer unlike everything written before.
+    /// Makes the part of a filled buffer that is written at `offset` unlike everything written before.
     #[inline]
-    pub(crate) fn stamp(&mut self, part: &mut [u8]) {
+    pub(crate) fn stamp(&mut self, part: &mut [u8], offset: u64) {
         let random = match self.entropy {
             Entropy::Zeros | Entropy::Deduplicable => return,
+            Entropy::Tagged => return tag(self.key, part, offset),
             Entropy::Incompressible => PAGE,
             Entropy::Compressible => PAGE / 2,
         };
@@ -98,7 +127,7 @@ mod tests {
         let mut out = Vec::new();
         for i in 0..operations {
             let part = &mut pool[(i % parts) * len..][..len];
-            filler.stamp(part);
+            filler.stamp(part, (i * len) as u64);
             out.extend_from_slice(part);
         }
         out
@@ -141,6 +170,16 @@ mod tests {
         let mut block = [0; 512];
         other.fill(&mut block);
         assert!(!data.chunks(512).any(|sector| sector == block), "threads differ");
+    }
+
+    #[test]
+    fn a_tagged_sector_says_where_it_belongs() {
+        let mut disk = written(Entropy::Tagged, 4096, 1, 4);
+        assert_eq!(astray(42, &disk, 0), None);
+        assert_eq!(astray(42, &disk, 8192), Some((8192, Some(0))), "a disk that begins again at 8 KiB");
+        assert_eq!(astray(43, &disk, 0), Some((0, None)), "another run's");
+        disk[4096 + 512..][..512].fill(0);
+        assert_eq!(astray(42, &disk, 0), Some((4608, None)), "lost");
     }
 
     #[test]

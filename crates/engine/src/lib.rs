@@ -98,6 +98,20 @@ pub enum Ended {
         /// The kernel's error number; `ENODATA` when a file ended in the middle of a read, since it has become shorter.
         errno: i32,
     },
+    /// A read of a tagged job found something else than what is written there; everything before it is kept.
+    Astray {
+        /// The first sector of which that is so.
+        offset: Bytes,
+        /// Where its content was written, if it says so.
+        holds: Option<Bytes>,
+    },
+}
+
+impl Ended {
+    /// Not as the job was planned to end.
+    pub(crate) fn is_failure(&self) -> bool {
+        matches!(self, Ended::Failed { .. } | Ended::Astray { .. })
+    }
 }
 
 /// All that a job gave.

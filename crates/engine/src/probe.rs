@@ -10,7 +10,7 @@ use crate::meter::{Meter, Shape};
 use crate::queued::{Rings, drive as drive_queued};
 use crate::stream::Stream;
 use crate::worker::{Tally, Timeline, Worker};
-use basics::job::{Direction, Engine, Order, Sync};
+use basics::job::{Direction, Engine, Entropy, Order, Sync};
 use basics::units::significant;
 use basics::{Bytes, Job, Nanos};
 use std::os::fd::BorrowedFd;
@@ -53,6 +53,9 @@ pub fn probe(job: &Job, target: &Target<'_>) -> Choice {
     }
     if job.depth == 1 {
         return choice(Engine::Psync, "at depth 1 a plain call is the shortest way");
+    }
+    if job.entropy == Entropy::Tagged && job.direction.reads() {
+        return choice(Engine::Psync, "only plain calls look at what they read");
     }
     if let Err(error) = Rings::new(fd, &Job { direction: Direction::Read, ..job.clone() }, 0, &[]) {
         return choice(Engine::Psync, format!("io_uring cannot be used here ({error}), so the depth is 1"));

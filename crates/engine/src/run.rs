@@ -13,7 +13,7 @@ use crate::queued::{Rings, drive as drive_queued};
 use crate::stream::Stream;
 use crate::worker::{Finish, Tally, Timeline, Worker};
 use crate::{Control, Ended, EngineError, Outcome, Sink, Target, memory};
-use basics::job::{Engine, Pacing};
+use basics::job::{Engine, Entropy, Pacing};
 use basics::units::grouped;
 use basics::{EngineUse, Job, Nanos};
 use std::io;
@@ -183,6 +183,9 @@ fn choose(job: &Job, target: &Target<'_>) -> Result<EngineUse, EngineError> {
         if job.pacing != Pacing::Closed {
             return Err(EngineError::Geometry("memory is measured in closed loop; leave the rate out".to_owned()));
         }
+    }
+    if job.entropy == Entropy::Tagged && job.direction.reads() && !matches!(job.engine, Engine::Auto | Engine::Psync) {
+        return unavailable("only plain calls look at what they read");
     }
     let found = probe(job, target);
     let mut without = Vec::new();
@@ -389,7 +392,7 @@ fn watch(
 /// Why the whole job ended: a failure before an order, an order before the plan.
 fn reason(finishes: &[Finish], confident: bool, control: &Control<'_>) -> Ended {
     let all = || finishes.iter().filter_map(|f| f.ended.as_ref());
-    if let Some(failure) = all().find(|e| matches!(e, Ended::Failed { .. })) {
+    if let Some(failure) = all().find(|e| e.is_failure()) {
         return failure.clone();
     }
     if confident {

@@ -8,7 +8,7 @@ use crate::geometry::{Share, shares_within};
 use crate::pace::Schedule;
 use crate::stream::{Op, Stream};
 use crate::{Control, Ended, EngineError, Outcome, Sink};
-use basics::job::{Engine, Pacing, Sync, Until};
+use basics::job::{Engine, Entropy, Pacing, Sync, Until};
 use basics::{Bytes, EngineUse, Interval, Job, Latencies, Nanos, Side};
 use profile::{Device, Request};
 use std::cmp::Reverse;
@@ -91,6 +91,10 @@ pub fn simulate(
     if matches!(job.engine, Engine::Mmap | Engine::Memory) {
         let why = "a profile has no memory to touch".to_owned();
         return Err(EngineError::Unavailable { engine: job.engine.name(), why });
+    }
+    if job.entropy == Entropy::Tagged && job.direction.reads() {
+        let why = "a profile holds no bytes that could be looked at; emulate it as a disk".to_owned();
+        return Err(EngineError::Unavailable { engine: Engine::Virtual.name(), why });
     }
     let shares = shares_within(job, len, job.separate_regions)?;
     let measure = job.warmup.0;

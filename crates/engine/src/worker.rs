@@ -200,7 +200,7 @@ impl Worker<'_> {
         }
         // Not the last completion: in open loop the quiet time after it belongs to the measurement.
         let done = self.clock.ticks();
-        if matches!(ended, Some(Ended::Failed { .. })) {
+        if ended.as_ref().is_some_and(Ended::is_failure) {
             self.stop.store(true, Relaxed);
         }
         let now = sys::thread::usage();

@@ -238,6 +238,30 @@ fn a_file_that_becomes_shorter_fails_the_job_and_keeps_what_was_measured() {
     }
 }
 
+/// A disk that begins again at 1 MiB: the block there is kept in the same place as the one at 0.
+#[test]
+fn a_block_that_another_has_taken_the_place_of_ends_the_job() {
+    let file = file(2 * MIB);
+    let stop = Stop { bytes: Some(Bytes(2 * MIB)), ..Stop::default() };
+    let tagged = |direction| Job { direction, entropy: Entropy::Tagged, stop, ..buffered() };
+    for engine in [Engine::Psync, Engine::IoUring] {
+        let written = measure(&Job { engine, depth: 8, ..tagged(Direction::Write) }, target(&file, 2 * MIB));
+        assert_eq!(written.ended, Ended::Bytes, "{written:?}");
+        let read = measure(&Job { depth: 8, ..tagged(Direction::Read) }, target(&file, 2 * MIB));
+        assert_eq!((read.ended, read.engine.used), (Ended::Bytes, Engine::Psync));
+    }
+    let mut block = vec![0; 4096];
+    file.read_exact_at(&mut block, 0).unwrap();
+    file.write_all_at(&block, MIB).unwrap();
+    let outcome = measure(&tagged(Direction::Read), target(&file, 2 * MIB));
+    assert_eq!(outcome.ended, Ended::Astray { offset: Bytes(MIB), holds: Some(Bytes(0)) });
+    assert_eq!(outcome.read.operations(), 256);
+    file.set_len(0).unwrap();
+    file.set_len(2 * MIB).unwrap();
+    let lost = measure(&tagged(Direction::Read), target(&file, 2 * MIB));
+    assert_eq!(lost.ended, Ended::Astray { offset: Bytes(0), holds: None });
+}
+
 /// The smallest full disk that needs no mount: a file size limit raises EFBIG, /dev/full ENOSPC.
 #[test]
 fn a_full_disk_fails_the_job() {

@@ -59,7 +59,7 @@ const PARAMETERS: &[Parameter] = &[
         "entropy",
         &[],
         Is("incompressible"),
-        "what is written: zeros, compressible (2:1), incompressible, dedup",
+        "what is written: zeros, compressible (2:1), incompressible, dedup; tagged: with its place, which reads look for",
     ),
     parameter("engine", &["ioengine"], Is("auto"), "auto, psync, io_uring, mmap or memory"),
     parameter("interval", &["log_avg_msec"], Is("100ms"), "width of an interval of the series"),
@@ -155,7 +155,8 @@ fn job(settings: &Settings) -> Result<Job, MethodError> {
         "compressible" => Entropy::Compressible,
         "incompressible" => Entropy::Incompressible,
         "dedup" | "deduplicable" => Entropy::Deduplicable,
-        other => return Err(bad("entropy", other, "say zeros, compressible, incompressible or dedup")),
+        "tagged" => Entropy::Tagged,
+        other => return Err(bad("entropy", other, "say zeros, compressible, incompressible, dedup or tagged")),
     };
     Ok(Job {
         direction,

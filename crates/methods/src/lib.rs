@@ -3,6 +3,7 @@
 //! file like `swap_sim.rs` and list it in [`ALL`].
 #![forbid(unsafe_code)]
 
+mod capacity;
 mod check;
 mod job;
 mod profiling;
@@ -39,6 +40,19 @@ impl Request<'_> {
     pub fn page_size(&self) -> Bytes {
         self.machine.page_size.get().copied().unwrap_or(Bytes(4096))
     }
+
+    /// The length of what is worked on, where that is known.
+    fn length(&self) -> Result<Option<Bytes>, MethodError> {
+        Ok(match &self.site.at {
+            Where::Profile { toml, .. } => Some(profile::Profile::parse(toml)?.size()),
+            Where::File(path) => std::fs::metadata(path).ok().map(|metadata| Bytes(metadata.len())),
+            Where::Device { path, .. } => {
+                let tiers = &self.machine.tiers;
+                tiers.iter().find(|t| t.path.as_ref() == Some(path)).and_then(|tier| tier.size.get().copied())
+            }
+            Where::Memory | Where::Null { .. } | Where::Directory(_) => None,
+        })
+    }
 }
 
 /// A named procedure.
@@ -61,7 +75,7 @@ pub trait Method: Sync {
 }
 
 /// Every method that `tiermark run` knows.
-pub const ALL: &[&dyn Method] = &[&job::JobMethod, &swap_sim::SwapSim, &profiling::Profiling];
+pub const ALL: &[&dyn Method] = &[&job::JobMethod, &swap_sim::SwapSim, &profiling::Profiling, &capacity::FakeCapacity];
 
 /// The method of that name.
 ///

@@ -97,19 +97,6 @@ const INTERVALS: u64 = 200;
 const WIDEST: Nanos = Nanos::from_millis(50);
 const NARROWEST: Nanos = Nanos::from_millis(5);
 
-/// The length of what is worked on, where that is known.
-fn length(request: &Request<'_>) -> Result<Option<Bytes>, MethodError> {
-    Ok(match &request.site.at {
-        Where::Profile { toml, .. } => Some(profile::Profile::parse(toml)?.size()),
-        Where::File(path) => std::fs::metadata(path).ok().map(|metadata| Bytes(metadata.len())),
-        Where::Device { path, .. } => {
-            let tiers = &request.machine.tiers;
-            tiers.iter().find(|t| t.path.as_ref() == Some(path)).and_then(|tier| tier.size.get().copied())
-        }
-        Where::Memory | Where::Null { .. } | Where::Directory(_) => None,
-    })
-}
-
 fn may_write(site: &Site) -> bool {
     match &site.at {
         Where::Device { destroy, .. } => destroy.is_some(),
@@ -161,7 +148,7 @@ impl Method for Profiling {
         let seed: u64 = settings.value("seed")?;
         let room = site.room.get().map_or(FILE, |room| room.0 / 2);
         let size = settings.get("size")?.unwrap_or(Bytes(FILE.min(room) / MIB * MIB));
-        let length = length(request)?;
+        let length = request.length()?;
         let in_slices = length.filter(|length| slices >= 1 && length.0 / slices >= 4 * MIB);
 
         let time = |part: f64, weight: f64, all: f64| Nanos::from_secs(runtime.secs() * part * weight / all);

@@ -5,10 +5,10 @@ use crate::view::{comparisons, origin, summaries};
 use crate::words;
 use basics::job::{Block, Entropy, Order, Pacing, Sync};
 use basics::little::{Audit, Verdict};
-use basics::{Job, Known, Nanos, Plan};
+use basics::{FailKind, Job, Known, Nanos, Plan};
 use machine::{Ceiling, Hop, Machine, TierKind};
 use methods::Method;
-use record::{Record, RunHead, State, StepRecord};
+use record::{Failure, Record, RunHead, State, StepRecord};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 use study::{CheckStudy, Comparison, Finding, Fitness, LatencySummary, SideSummary, StepSummary, TierStudy};
@@ -168,10 +168,17 @@ fn failure(state: &State) -> Option<String> {
 /// The stable kebab-case name of what kept a step from its figures.
 fn why_kind(state: &State) -> Option<Value> {
     match state {
+        State::Failed(Failure { kind: FailKind::Astray { .. }, .. }) => Some(json!("astray")),
         State::Failed(failure) => Some(json!(failure.kind)),
         State::NotRun(why) => Some(json!(why)),
         State::Running | State::Done | State::Interrupted => None,
     }
+}
+
+/// Where something else was read than what was written there.
+fn astray(state: &State) -> Option<Value> {
+    let State::Failed(Failure { kind: FailKind::Astray { at, holds }, .. }) = state else { return None };
+    Some(Object::default().with("at_B", at.0).maybe("holds_B", holds.map(|place| place.0)).build())
 }
 
 fn step(step: &StepRecord, summary: &StepSummary) -> Value {
@@ -191,6 +198,7 @@ fn step(step: &StepRecord, summary: &StepSummary) -> Value {
         .with("state", words::state(&step.state))
         .maybe("why", failure(&step.state))
         .maybe("why_kind", why_kind(&step.state))
+        .maybe("astray", astray(&step.state))
         .with("ended_by", step.ended_by.as_str())
         .maybe("region_B", step.region.map(|region| region.0))
         .maybe("filled_B", step.filled.map(|fill| fill.bytes.0))
@@ -298,6 +306,7 @@ fn job(job: &Job) -> Value {
                 Entropy::Compressible => "compressible",
                 Entropy::Incompressible => "incompressible",
                 Entropy::Deduplicable => "deduplicable",
+                Entropy::Tagged => "tagged",
             },
         )
         .maybe("runtime_s", job.stop.time.map(|time| number(time.secs())))

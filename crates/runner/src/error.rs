@@ -67,12 +67,30 @@ pub enum RunError {
         /// The error number.
         errno: i32,
     },
+    /// What was read is not what was written there.
+    #[error("what is read at {offset} of {target} is not what was written there, but {}", otherwise(*holds))]
+    Astray {
+        /// Where.
+        offset: basics::Bytes,
+        /// Where that was written, if it says so.
+        holds: Option<basics::Bytes>,
+        /// On what.
+        target: String,
+    },
+}
+
+fn otherwise(holds: Option<basics::Bytes>) -> String {
+    holds.map_or_else(
+        || "nothing that was".to_owned(),
+        |place| format!("what was written at {place}: one place is kept for both"),
+    )
 }
 
 impl RunError {
     /// What kind of failure it is, for the record.
     pub fn fail_kind(&self) -> FailKind {
         match self {
+            RunError::Astray { offset, holds, .. } => FailKind::Astray { at: *offset, holds: *holds },
             RunError::Operation { errno, .. } => FailKind::of(&io::Error::from_raw_os_error(*errno)),
             RunError::Open { source, .. }
             | RunError::Engine(engine::EngineError::System { source, .. })
@@ -118,7 +136,8 @@ impl RunError {
             | RunError::Record(_) => Kind::Missing,
             RunError::Engine(engine::EngineError::System { .. })
             | RunError::TooLittle { .. }
-            | RunError::Operation { .. } => Kind::Failed,
+            | RunError::Operation { .. }
+            | RunError::Astray { .. } => Kind::Failed,
         }
     }
 }

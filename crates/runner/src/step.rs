@@ -178,11 +178,15 @@ fn write_account(outcome: Outcome, account: &mut StepRecord) -> Result<(), RunEr
         Ended::Confidence => "confidence",
         Ended::Cancelled => "interrupted",
         Ended::Failed { .. } => "error",
+        Ended::Astray { .. } => "wrong data",
     }
     .to_owned();
     match outcome.ended {
         Ended::Cancelled => account.state = State::Interrupted,
         Ended::Failed { what, offset, errno } => return Err(operation(what, offset, &account.target, errno)),
+        Ended::Astray { offset, holds } => {
+            return Err(RunError::Astray { offset, holds, target: account.target.clone() });
+        }
         _ => {}
     }
     Ok(())

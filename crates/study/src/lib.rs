@@ -2,6 +2,7 @@
 //! tier is good for. Pure: numbers in, meaning out; it reads no file and no clock.
 #![forbid(unsafe_code)]
 
+mod capacity;
 mod check;
 mod compare;
 mod figures;

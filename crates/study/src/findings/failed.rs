@@ -1,12 +1,17 @@
 //! Steps that did not come to their end: what was to be measured, and why it was not.
 
 use super::{Draft, Jointly, Scene, finding};
+use basics::FailKind;
 use basics::units::listed;
 
 pub(super) fn find(scene: &Scene<'_, '_>) -> Vec<Draft> {
     let mut out: Vec<Draft> = Vec::new();
     for step in &scene.run.steps {
-        let Some((_, why)) = step.failed else { continue };
+        let Some((kind, why)) = step.failed else { continue };
+        // That is what the step was to find out.
+        if matches!(kind, FailKind::Astray { .. }) {
+            continue;
+        }
         let why = why.trim_end_matches('.');
         let tier = step.tier.unwrap_or(step.target);
         let text = format!("{} was not measured on {tier}: {why}.", step.name);
@@ -25,9 +30,9 @@ fn together(steps: &[(String, String)]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::FailKind;
     use crate::findings::tests::found;
     use crate::testing::{Run, Step};
-    use basics::FailKind;
 
     #[test]
     fn failures_are_said_once_with_their_reasons() {

@@ -9,6 +9,7 @@
 //! | below 30 | a remark: said of its tier, not of the machine |
 
 mod bus;
+mod capacity;
 mod card;
 mod depth;
 mod failed;
@@ -134,7 +135,8 @@ pub(crate) struct Findings {
 
 /// Lets every family look.
 pub(crate) fn all(scene: &Scene<'_, '_>) -> Findings {
-    let families: [fn(&Scene<'_, '_>) -> Vec<Draft>; 14] = [
+    let families: [fn(&Scene<'_, '_>) -> Vec<Draft>; 15] = [
+        capacity::find,
         origin::find,
         layer::find,
         swap::find,

@@ -10,6 +10,7 @@ mod pattern;
 mod point;
 mod replay;
 
+use crate::capacity::{Capacity, capacity};
 use crate::model::RunView;
 use basics::{Bytes, Nanos};
 use change::{Drop, Pauses};
@@ -533,7 +534,6 @@ impl Fit {
             ("slowdown.recovers_s", "no step waits for a device to cool"),
             ("flush.at_most", "no step writes more and more between two syncs"),
             ("largest", "looks like a rate"),
-            ("real_size", "nothing was written all over it and read back"),
         ] {
             if !self.profile.unseen.iter().any(|said| said.starts_with(&format!("{field}:"))) {
                 self.unseen(field, why);
@@ -541,8 +541,23 @@ impl Fit {
         }
     }
 
-    /// What the machine says of the tier's size, where all steps are on one.
+    /// What the machine says of the tier's size, where all steps are on one, and what it really holds.
     fn size(&mut self, runs: &[RunView<'_>]) {
+        let (capacity, step) = capacity(runs.iter().flat_map(|run| &run.steps));
+        let from = step.map_or_else(String::new, |step| format!("step {} {}", step.index, step.name));
+        match capacity {
+            Capacity::All => {}
+            Capacity::Unknown => {
+                self.unseen("real_size", "nothing was written all over it and read back, as `fake-capacity` does");
+            }
+            Capacity::Wraps(size) => {
+                self.profile.real_size = Some(size);
+                self.set("real_size", None, &from);
+            }
+            Capacity::Loses(at) => {
+                self.unseen("real_size", &format!("less than {at}: what was written there was lost ({from})"));
+            }
+        }
         let tiers = runs.iter().flat_map(|run| run.steps.iter().map(move |step| (run, step.tier)));
         let mut sizes: Vec<Option<Bytes>> = tiers
             .map(|(run, tier)| run.machine.tiers.iter().find(|t| Some(t.name.as_str()) == tier)?.size.get().copied())

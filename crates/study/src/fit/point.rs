@@ -3,7 +3,7 @@
 
 use crate::little;
 use crate::model::{Origin, StepView};
-use basics::job::{Block, Direction, Engine, Order, Pacing, Sync};
+use basics::job::{Block, Direction, Engine, Entropy, Order, Pacing, Sync};
 use basics::little::{Cause, Verdict};
 use basics::stats::batch_means;
 use basics::{Interval, Nanos, Side};
@@ -66,6 +66,10 @@ impl Point {
             Sync::Fsync { every } | Sync::Fdatasync { every } => Some(every.max(1)),
         };
         if !job.direct && !matches!(origin, Origin::Simulated(_)) && sync_every != Some(1) {
+            return None;
+        }
+        // A block that is looked for says nothing of rates.
+        if job.entropy == Entropy::Tagged && step.read.operations() + step.write.operations() == 1 {
             return None;
         }
         let depth = if used == Engine::Psync { 1 } else { job.depth };
