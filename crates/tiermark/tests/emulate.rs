@@ -144,25 +144,6 @@ fn a_killed_emulator_is_cleared() {
     place.assert_clean();
 }
 
-/// Nor any other file server that does not answer: who looks for users of one disk does not ask another.
-#[test]
-fn a_hung_disk_holds_up_nobody() {
-    if !emulation("a_hung_disk_holds_up_nobody", &["mkfs.ext4"]) {
-        return;
-    }
-    let place = Place::new();
-    let hung = place.start(&["--size", "32MiB", "--name", "hung"]);
-    hung.mkfs();
-    kill_process(hung.pid(), Signal::STOP).unwrap();
-    let goes_on = Undo(format!("kill -CONT {}", hung.about["pid"]));
-    let other = place.start(&["--size", "32MiB", "--name", "other"]);
-    other.mkfs();
-    other.stop();
-    drop(goes_on);
-    hung.stop();
-    place.assert_clean();
-}
-
 #[test]
 fn swap_on_it_keeps_it_from_stopping() {
     if !emulation("swap_on_it_keeps_it_from_stopping", &["mkswap", "swapon"]) {
