@@ -312,7 +312,7 @@ impl Disk {
             model.counters.answered(late, verdict.time, verdict.floor);
         }
         if let Some((read, owed)) = verdict.owed {
-            model.way.answered(read, owed);
+            model.way.answered(read, owed, late);
         }
     }
 
