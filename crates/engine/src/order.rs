@@ -57,20 +57,10 @@ pub(crate) struct Visits {
 #[derive(Debug)]
 enum Kind {
     Sequential,
-    Permuted { permutation: Permutation, ahead: Ahead },
+    Permuted(Permutation),
     Uniform,
     Zipf { law: Zipf<f64>, scatter: Permutation },
 }
-
-/// Blocks worked out before they are asked for: one shuffle is a chain of twenty dependent steps, which several side by
-/// side share the time of.
-#[derive(Debug)]
-struct Ahead {
-    blocks: [u64; AHEAD],
-    taken: usize,
-}
-
-const AHEAD: usize = 8;
 
 /// A number below `n`, all equally likely but for a bias of n / 2^64 (Lemire, *Fast Random Integer Generation in an
 /// Interval*, 2019, without the rejection).
@@ -85,10 +75,7 @@ impl Visits {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let kind = match order {
             Order::Sequential => Kind::Sequential,
-            Order::Permuted => Kind::Permuted {
-                permutation: Permutation::new(n, &mut rng),
-                ahead: Ahead { blocks: [0; AHEAD], taken: AHEAD },
-            },
+            Order::Permuted => Kind::Permuted(Permutation::new(n, &mut rng)),
             Order::Uniform => Kind::Uniform,
             Order::Zipf { theta } => match Zipf::new(n as f64, theta) {
                 Ok(law) => Kind::Zipf { law, scatter: Permutation::new(n, &mut rng) },
@@ -103,18 +90,12 @@ impl Visits {
     pub(crate) fn next(&mut self) -> u64 {
         match &mut self.kind {
             Kind::Sequential => step(&mut self.next, self.n),
-            Kind::Permuted { permutation, ahead } => {
-                if ahead.taken == AHEAD {
-                    for block in &mut ahead.blocks {
-                        *block = permutation.at(step(&mut self.next, self.n));
-                        if self.next == 0 {
-                            *permutation = Permutation::new(self.n, &mut self.rng);
-                        }
-                    }
-                    ahead.taken = 0;
+            Kind::Permuted(permutation) => {
+                let block = permutation.at(step(&mut self.next, self.n));
+                if self.next == 0 {
+                    *permutation = Permutation::new(self.n, &mut self.rng);
                 }
-                ahead.taken += 1;
-                ahead.blocks[ahead.taken - 1]
+                block
             }
             Kind::Uniform => below(self.n, &mut self.rng),
             Kind::Zipf { law, scatter } => {
