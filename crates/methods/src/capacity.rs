@@ -38,16 +38,10 @@ impl Method for FakeCapacity {
     fn cost(&self) -> &'static str {
         "writes over the beginning of a device (1/64 of it) and 64 blocks of the rest; needs --destroy"
     }
-    fn source(&self) -> Option<&'static str> {
-        None
-    }
     fn parameters(&self) -> &'static [Parameter] {
         PARAMETERS
     }
-    fn plan(&self, request: &Request<'_>) -> Result<Plan, MethodError> {
-        if request.as_published {
-            return Err(MethodError::NotPublished(self.name()));
-        }
+    fn expand(&self, request: &Request<'_>) -> Result<Plan, MethodError> {
         let (site, settings) = (request.site, request.settings);
         let unusable =
             |path: &std::path::Path, why: &str| MethodError::Unusable { path: path.to_owned(), why: why.to_owned() };

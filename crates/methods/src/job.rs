@@ -76,17 +76,11 @@ impl Method for JobMethod {
     fn cost(&self) -> &'static str {
         "as long as you say (5 s); in a directory a test file of `size` is written first and removed afterwards"
     }
-    fn source(&self) -> Option<&'static str> {
-        None
-    }
     fn parameters(&self) -> &'static [Parameter] {
         PARAMETERS
     }
-    fn plan(&self, request: &Request<'_>) -> Result<Plan, MethodError> {
+    fn expand(&self, request: &Request<'_>) -> Result<Plan, MethodError> {
         let settings = request.settings;
-        if request.as_published {
-            return Err(MethodError::NotPublished(self.name()));
-        }
         let usual = match request.site.at {
             Where::Memory => Some(Bytes(256 * MIB)),
             Where::Directory(_) => Some(Bytes(GIB)),

@@ -64,14 +64,26 @@ pub trait Method: Sync {
     /// What it costs: time, bytes written, room.
     fn cost(&self) -> &'static str;
     /// Where it was published, when it was.
-    fn source(&self) -> Option<&'static str>;
+    fn source(&self) -> Option<&'static str> {
+        None
+    }
     /// What `--set` takes.
     fn parameters(&self) -> &'static [Parameter];
-    /// The plan for a request.
+    /// The plan for a request that this method can be asked for.
     ///
     /// # Errors
     /// A setting that makes no sense, or a site that the method cannot work on.
-    fn plan(&self, request: &Request<'_>) -> Result<Plan, MethodError>;
+    fn expand(&self, request: &Request<'_>) -> Result<Plan, MethodError>;
+    /// The plan for a request.
+    ///
+    /// # Errors
+    /// Those of [`Method::expand`], and [`MethodError::NotPublished`] where the letter of what was never published is wanted.
+    fn plan(&self, request: &Request<'_>) -> Result<Plan, MethodError> {
+        if request.as_published && self.source().is_none() {
+            return Err(MethodError::NotPublished(self.name()));
+        }
+        self.expand(request)
+    }
 }
 
 /// Every method that `tiermark run` knows.

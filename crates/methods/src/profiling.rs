@@ -115,16 +115,10 @@ impl Method for Profiling {
     fn cost(&self) -> &'static str {
         "60 s; a test file of up to 4 GiB is written; a device is only read, unless --destroy allows writing over it"
     }
-    fn source(&self) -> Option<&'static str> {
-        None
-    }
     fn parameters(&self) -> &'static [Parameter] {
         PARAMETERS
     }
-    fn plan(&self, request: &Request<'_>) -> Result<Plan, MethodError> {
-        if request.as_published {
-            return Err(MethodError::NotPublished(self.name()));
-        }
+    fn expand(&self, request: &Request<'_>) -> Result<Plan, MethodError> {
         let (site, settings) = (request.site, request.settings);
         if site.at == Where::Memory {
             let why = "memory is no device; give a directory, a file, a block device or `profile:NAME`".to_owned();

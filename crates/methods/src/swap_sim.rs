@@ -88,7 +88,7 @@ impl Method for SwapSim {
     fn parameters(&self) -> &'static [Parameter] {
         PARAMETERS
     }
-    fn plan(&self, request: &Request<'_>) -> Result<Plan, MethodError> {
+    fn expand(&self, request: &Request<'_>) -> Result<Plan, MethodError> {
         let settings = request.settings;
         if request.as_published {
             to_the_letter(settings)?;

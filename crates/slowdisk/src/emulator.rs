@@ -28,7 +28,7 @@ const UNDO: u64 = 24 << 20;
 /// Smallest disk, and what its size is a multiple of.
 const LEAST: u64 = 1 << 20;
 const UNIT: u64 = 4096;
-/// How often the loop looks whether it is to end.
+/// How often the loop looks whether it is to end, and what the kernel says of the device's requests.
 const TICK: Duration = Duration::from_millis(50);
 /// How often it looks whether anybody still uses a disk that waits for that.
 const LOOK: Duration = Duration::from_millis(200);

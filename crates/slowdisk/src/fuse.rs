@@ -31,6 +31,11 @@ const WAITING: usize = 4 << 20;
 /// and a hundred small answers that wait would hold a hundred of those.
 const SIZES: [(usize, usize); 3] = [(16 << 10, 128), (128 << 10, 32), (LARGEST as usize, 4)];
 
+/// Memory that an answer of so many bytes takes while it waits.
+fn weight(len: usize) -> usize {
+    SIZES[class(len)].0
+}
+
 /// Which of the sizes holds so much; the kernel asks for no more than the largest.
 fn class(len: usize) -> usize {
     SIZES.iter().position(|(size, _)| len <= *size).unwrap_or(SIZES.len() - 1)
@@ -95,12 +100,12 @@ impl Shared {
                     Err(error) => reply.error(error.into()),
                 }
                 if held {
-                    self.waiting.fetch_sub(SIZES[class(len)].0, Relaxed);
+                    self.waiting.fetch_sub(weight(len), Relaxed);
                 }
             }
             (Reply::Data { reply, len, bytes, .. }, Err(errno)) => {
                 if let Some(bytes) = bytes {
-                    self.waiting.fetch_sub(SIZES[class(len)].0, Relaxed);
+                    self.waiting.fetch_sub(weight(len), Relaxed);
                     self.give_back(bytes);
                 }
                 reply.error(Errno::from_i32(errno));
@@ -218,7 +223,7 @@ impl Filesystem for OneFile {
         let len = self.within(offset, u64::from(size));
         let verdict = shared.disk.arrive(shared.disk.clock.now(), Act::Read, offset, len);
         let len = len as usize;
-        let taken = SIZES[class(len)].0;
+        let taken = weight(len);
         if verdict.outcome.is_err() || shared.waiting.fetch_add(taken, Relaxed) + taken > WAITING {
             if verdict.outcome.is_ok() {
                 shared.waiting.fetch_sub(taken, Relaxed);

@@ -8,6 +8,9 @@ use basics::little::{Cause, Verdict};
 use basics::stats::batch_means;
 use basics::{Interval, Nanos, Side};
 
+/// Deviation from Little's law that is put right.
+const OFF: f64 = 0.1;
+
 /// One steady step.
 #[derive(Debug, Clone)]
 pub(super) struct Point {
@@ -113,7 +116,8 @@ impl Point {
             self.depth = step.job.threads;
             found = little::at_depth(step, 1);
         }
-        if found.is_off() && found.sum > 0.0 {
+        let unsaid = matches!(found.verdict, Verdict::Unsaid(_));
+        if !unsaid && found.sum > 0.0 && (found.sum / found.depth - 1.0).abs() > OFF {
             self.little = found.depth / found.sum;
         }
     }
