@@ -14,6 +14,7 @@ use basics::units::MIB;
 use common::{Case, Figures, Result, Round, TestFile, is_wanted, median, setting, spread};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use std::fmt::Write;
 
 const URING: &[&str] = &["--ioengine=io_uring"];
 const PSYNC: &[&str] = &["--ioengine=psync"];
@@ -37,7 +38,13 @@ fn ratio(ours: &[Round], fio: &[Round], pick: impl Fn(&Round) -> f64) -> (f64, f
     (whole, drawn[25], drawn[975])
 }
 
-fn row(case: &Case, name: &str, side: fn(&Round) -> Figures, ours: &[Round], fio: &[Round]) {
+/// Takes the figures of one direction.
+type Side = fn(&Round) -> Figures;
+
+/// The directions of a round.
+const SIDES: [(&str, Side); 2] = [("read", |r| r.read), ("write", |r| r.write)];
+
+fn row(case: &Case, name: &str, side: Side, ours: &[Round], fio: &[Round]) {
     print!("| {} {name}, {} pairs |", case.name, ours.len());
     for pick in [(|f| f.iops) as fn(Figures) -> f64, |f| f.p50_us, |f| f.p99_us] {
         let pick = |r: &Round| pick(side(r));
@@ -46,6 +53,20 @@ fn row(case: &Case, name: &str, side: fn(&Round) -> Figures, ours: &[Round], fio
         print!(" {a:.0} | {b:.0} | **{ratio:.3}** ({low:.3}–{high:.3}) | {:.1} % |", spread(fio, pick));
     }
     println!();
+}
+
+/// Where a program's time goes: in a request at the disk, by the kernel's account; from there to what the program reports
+/// as its mean latency; and how many of the `depth` operations were on their way (Little's law), the rest of the time being
+/// the program's own, between one operation's end and the next one's start. Medians of the rounds.
+fn parts(case: &Case, who: &str, rounds: &[Round]) -> String {
+    let mut out = String::new();
+    for (name, side) in SIDES.iter().take(1 + usize::from(case.direction.writes())) {
+        let disk = median(rounds, |r| side(r).disk_us);
+        let above = median(rounds, |r| side(r).mean_us - side(r).disk_us);
+        let _ = writeln!(out, "| {} {name} | {who} | {disk:.1} | {above:.1} |", case.name);
+    }
+    let on_their_way = median(rounds, |r| SIDES.iter().map(|(_, side)| side(r).iops * side(r).mean_us / 1e6).sum());
+    out.replace("|\n", &format!("| {on_their_way:.2} |\n"))
 }
 
 fn main() -> Result<()> {
@@ -71,6 +92,7 @@ fn main() -> Result<()> {
             ..case("16 KiB 70/30, depth 4", true, 16384, 4, Engine::IoUring, URING)
         },
     ];
+    let mut ledger = String::new();
     let file = TestFile::new(len)?;
     println!(
         "interleaved rounds of {seconds} s; in brackets the 95 % interval; ± is half the distance of fio's quartiles\n"
@@ -81,22 +103,21 @@ fn main() -> Result<()> {
         let (mut ours, mut fio) = (Vec::new(), Vec::new());
         for round in 0..most {
             // Who goes first alternates, so that a drift of the machine favours neither.
-            if round % 2 == 0 {
-                ours.push(case.ours(&file, len, seconds)?);
-                fio.push(case.fio(&file, len, seconds)?);
-            } else {
-                fio.push(case.fio(&file, len, seconds)?);
-                ours.push(case.ours(&file, len, seconds)?);
-            }
+            let (a, b) = case.pair(&file, len, seconds, round % 2 == 0)?;
+            ours.push(a);
+            fio.push(b);
             let (_, low, high) = ratio(&ours, &fio, |r| r.read.iops);
             if round + 1 >= rounds && (high - low) * 50.0 <= ENOUGH {
                 break;
             }
         }
-        row(case, "read", |r| r.read, &ours, &fio);
-        if case.direction.writes() {
-            row(case, "write", |r| r.write, &ours, &fio);
+        for (name, side) in SIDES.iter().take(1 + usize::from(case.direction.writes())) {
+            row(case, name, *side, &ours, &fio);
         }
+        ledger += &parts(case, "tiermark", &ours);
+        ledger += &parts(case, "fio", &fio);
     }
+    println!("\n| job | by | at the disk, µs | above it, µs | on their way |");
+    println!("| --- | --- | --- | --- | --- |\n{ledger}");
     Ok(())
 }

@@ -121,7 +121,11 @@ impl<Q: Queue> Loop<'_, '_, '_, Q> {
                 return;
             }
             now = clock.ticks();
-            while let Some((slot, result)) = self.queue.reap() {
+            // No more are taken than the next `enter` refills: what the program has no time for yet is still on its way, and
+            // `depth` operations always are (Little's law holds). At a rate, nobody waits for a slot.
+            let most = if self.worker.schedule.is_some() { u32::MAX } else { self.refill.most() };
+            for _ in 0..most {
+                let Some((slot, result)) = self.queue.reap() else { break };
                 completed += 1;
                 self.complete(slot, result, now);
             }

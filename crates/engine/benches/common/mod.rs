@@ -11,7 +11,7 @@ use serde_json::Value;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
@@ -78,8 +78,11 @@ impl Drop for TestFile {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Figures {
     pub iops: f64,
+    pub mean_us: f64,
     pub p50_us: f64,
     pub p99_us: f64,
+    /// Mean time of a request below the file system, by the kernel's own account of the disk.
+    pub disk_us: f64,
 }
 
 /// One round of one program.
@@ -108,7 +111,30 @@ pub struct Case {
 
 fn figures(latency: &Latencies, elapsed: Nanos) -> Figures {
     let us = |percent| latency.percentile(percent).map_or(0.0, Nanos::us);
-    Figures { iops: latency.count() as f64 / elapsed.secs(), p50_us: us(50.0), p99_us: us(99.0) }
+    let (iops, mean_us) = (latency.count() as f64 / elapsed.secs(), latency.mean().map_or(0.0, Nanos::us));
+    Figures { iops, mean_us, p50_us: us(50.0), p99_us: us(99.0), disk_us: f64::NAN }
+}
+
+/// What the kernel counts of the disk that holds a file, for reads and for writes: requests, and their milliseconds in all
+/// (Documentation/block/stat.rst). NaN where no block device is behind the file system.
+#[derive(Debug, Clone, Copy)]
+struct Disk([(f64, f64); 2]);
+
+impl Disk {
+    fn read(file: &TestFile) -> Result<Self> {
+        let dev = std::fs::metadata(&file.0)?.dev();
+        // The kernel's own packing of a device number in 64 bits (glibc's `gnu_dev_major`, `gnu_dev_minor`).
+        let (major, minor) = ((dev >> 8) & 0xfff, (dev & 0xff) | ((dev >> 12) & 0xfff00));
+        let path = format!("/sys/dev/block/{major}:{minor}/stat");
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        let fields: Vec<f64> = text.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+        let pair = |at: usize| (*fields.get(at).unwrap_or(&f64::NAN), *fields.get(at + 3).unwrap_or(&f64::NAN));
+        Ok(Disk([pair(0), pair(4)]))
+    }
+    /// Mean µs of a request since `before`, by direction.
+    fn mean_us(self, before: Disk) -> [f64; 2] {
+        [0, 1].map(|i| 1e3 * (self.0[i].1 - before.0[i].1) / (self.0[i].0 - before.0[i].0))
+    }
 }
 
 impl Case {
@@ -142,6 +168,23 @@ impl Case {
         })
     }
 
+    /// A round of each, `ours` first or fio, with the kernel's account of the disk meanwhile.
+    pub fn pair(&self, file: &TestFile, len: Bytes, seconds: u64, ours_first: bool) -> Result<(Round, Round)> {
+        let counted = |round: &dyn Fn() -> Result<Round>| -> Result<Round> {
+            let before = Disk::read(file)?;
+            let mut round = round()?;
+            [round.read.disk_us, round.write.disk_us] = Disk::read(file)?.mean_us(before);
+            Ok(round)
+        };
+        let (ours, fio) = (|| self.ours(file, len, seconds), || self.fio(file, len, seconds));
+        if ours_first {
+            let ours = counted(&ours)?;
+            return Ok((ours, counted(&fio)?));
+        }
+        let fio = counted(&fio)?;
+        Ok((counted(&ours)?, fio))
+    }
+
     /// A round of fio, told to keep the same latencies (`lat`, from submission to completion) and the page cache.
     pub fn fio(&self, file: &TestFile, len: Bytes, seconds: u64) -> Result<Round> {
         let rw = match (self.direction, self.random) {
@@ -168,7 +211,13 @@ impl Case {
         let side = |name: &str| {
             let side = &job[name];
             let us = |percent: &str| side["lat_ns"]["percentile"][percent].as_f64().unwrap_or(0.0) / 1e3;
-            Figures { iops: side["iops"].as_f64().unwrap_or(0.0), p50_us: us("50.000000"), p99_us: us("99.000000") }
+            Figures {
+                iops: side["iops"].as_f64().unwrap_or(0.0),
+                mean_us: side["lat_ns"]["mean"].as_f64().unwrap_or(0.0) / 1e3,
+                p50_us: us("50.000000"),
+                p99_us: us("99.000000"),
+                disk_us: f64::NAN,
+            }
         };
         let total = |name: &str| job[name]["total_ios"].as_f64().unwrap_or(0.0);
         let cpu =
