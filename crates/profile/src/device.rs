@@ -5,6 +5,7 @@
 
 use crate::distribution::{Sampler, unit};
 use crate::format::{Cache, Direction, Flush, Link, Mixed, Pattern, Profile, ProfileError, Slowdown, Stall, Zone};
+use crate::split::{Run, Runs};
 use basics::{Bytes, Nanos};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
@@ -60,6 +61,7 @@ pub struct Device {
     stalls: Vec<Stall>,
     zones: Vec<Zone>,
     heat: Option<Heat>,
+    runs: Option<Runs>,
     seed: u64,
     rng: Xoshiro256PlusPlus,
 }
@@ -194,9 +196,17 @@ impl Device {
             stalls: profile.stalls.clone(),
             zones: profile.zones.clone(),
             heat: profile.slowdown.map(|law| Heat { law, since: None }),
+            runs: None,
             seed,
             rng: Xoshiro256PlusPlus::seed_from_u64(seed),
         }
+    }
+
+    /// The same device behind a kernel that cuts large operations up: the parts of one are told from operations of their own
+    /// and take as long as the whole.
+    #[must_use]
+    pub fn behind_a_kernel(self) -> Self {
+        Device { runs: Some(Runs::default()), ..self }
     }
 
     /// Takes an operation at `now` and says when it will be done. Operations are told in the order in which they come: a
@@ -229,9 +239,16 @@ impl Device {
     }
 
     fn piece(&mut self, now: f64, read: bool, offset: u64, len: u64) -> Result<f64, ProfileError> {
+        if let Some(run) = self.runs.as_mut().and_then(|runs| runs.take(now, read, offset, len))
+            && let Some(done) = self.go_on(run, now, offset, len)
+        {
+            return Ok(done);
+        }
         let factor = self.factor(now, read, offset);
         let admitted = self.admit(now);
-        let begin = self.pass_link(admitted, len);
+        let command_us = self.link.command_us.unwrap_or(0.0);
+        let begin = self.pass_link(admitted, command_us, len);
+        let arrived = begin;
         // Room comes with time, whether or not a channel is free meanwhile.
         let room = match &mut self.cache {
             Some(level) if !read => begin + level.take(len as f64, begin),
@@ -243,28 +260,80 @@ impl Device {
         };
         // A stream's end is remembered whether or not it makes a difference here.
         let stream = side.stream(offset, len);
-        let (medium, begin) = match (&side.sequential, stream) {
-            (Some(sequential), Some((_, before))) => (sequential, begin.max(before)),
-            _ => (&side.random, begin),
+        let (medium, begin, sequential) = match (&side.sequential, stream) {
+            (Some(sequential), Some((_, before))) => (sequential, begin.max(before), true),
+            _ => (&side.random, begin, false),
         };
         let time = medium.time(len as f64, &mut self.rng) * factor;
-        let is_stream = side.sequential.is_some() && stream.is_some();
-        let channel = if is_stream { None } else { self.channels.pop() };
+        let channel = self.channels.pop();
         let start = channel.map_or(begin, |Reverse(free)| begin.max(free as f64));
         let done = stalled(&self.stalls, self.seed, start, time.max(room - start));
         if channel.is_some() {
             self.channels.push(Reverse(done as u64));
         }
         side.remember(stream.map_or(0, |(end, _)| end).max(offset + len), done);
-        side.busy_until = side.busy_until.max(done);
         if self.link.queue.is_some() {
             self.queue.push(Reverse(done as u64));
+        }
+        if let Some(runs) = &mut self.runs {
+            runs.remember(Run {
+                read,
+                start: offset,
+                end: offset + len,
+                last: len,
+                came: now,
+                arrived,
+                done,
+                sequential,
+            });
+        }
+        self.account(read, len, done);
+        Ok(done)
+    }
+
+    /// A further part of an operation: over the link without a command of its own, and then as much longer as the whole takes
+    /// longer for it. Nothing when the direction is unknown.
+    fn go_on(&mut self, run: Run, now: f64, offset: u64, len: u64) -> Option<f64> {
+        let factor = self.factor(now, run.read, offset);
+        // As if it had come with the first part: how fast a kernel cuts is not the device's time.
+        let arrived = self.pass_link(run.arrived, 0.0, len);
+        let room = match &mut self.cache {
+            Some(level) if !run.read => arrived + level.take(len as f64, arrived),
+            _ => arrived,
+        };
+        let side = self.sides[usize::from(run.read)].as_mut()?;
+        let stream = side.stream(offset, len);
+        let medium = side.sequential.as_ref().filter(|_| run.sequential).unwrap_or(&side.random);
+        let whole = (run.end - run.start + len) as f64;
+        let more_us = len as f64 * medium.us_per_byte + medium.by_size(whole) - medium.by_size(whole - len as f64);
+        let time = (1e3 * more_us * factor).max(0.0);
+        let start = run.done + (arrived - run.arrived);
+        let done = stalled(&self.stalls, self.seed, start, time.max(room - start));
+        side.remember(stream.map_or(0, |(end, _)| end).max(offset + len), done);
+        for heap in [&mut self.channels, &mut self.queue] {
+            let mut all = std::mem::take(heap).into_vec();
+            if let Some(own) = all.iter_mut().find(|own| own.0 == run.done as u64) {
+                own.0 = done as u64;
+            }
+            *heap = all.into();
+        }
+        if let Some(runs) = &mut self.runs {
+            let (start, end) = (run.start.min(offset), run.end.max(offset + len));
+            runs.remember(Run { start, end, last: len, came: now, arrived, done, ..run });
+        }
+        self.account(run.read, len, done);
+        Some(done)
+    }
+
+    /// What is known of an operation that will be done then.
+    fn account(&mut self, read: bool, len: u64, done: f64) {
+        if let Some(side) = &mut self.sides[usize::from(read)] {
+            side.busy_until = side.busy_until.max(done);
         }
         if !read {
             self.dirty += len;
         }
         self.last_done = self.last_done.max(done);
-        Ok(done)
     }
 
     /// When an operation gets a place in the queue.
@@ -282,8 +351,8 @@ impl Device {
     }
 
     /// When the operation is over the link.
-    fn pass_link(&mut self, now: f64, len: u64) -> f64 {
-        let us = self.link.command_us.unwrap_or(0.0) + self.link.bandwidth_mbps.map_or(0.0, |rate| len as f64 / rate);
+    fn pass_link(&mut self, now: f64, command_us: f64, len: u64) -> f64 {
+        let us = command_us + self.link.bandwidth_mbps.map_or(0.0, |rate| len as f64 / rate);
         if us == 0.0 {
             return now;
         }
@@ -422,6 +491,38 @@ mod tests {
         assert_eq!(read(&mut all, 3000, 4 << 20, 1 << 20), 4000.0, "a piece was overtaken");
         assert_eq!(read(&mut all, 4000, 3 << 20, 1 << 20), 5000.0);
         assert_eq!(read(&mut all, 5000, 100 << 20, 4096), 6000.0);
+    }
+
+    /// A kernel cuts an operation in two: the second part goes on on the first one's channel, over the link meanwhile, and both
+    /// take as long as the operation did in one.
+    #[test]
+    fn the_parts_of_an_operation_take_as_long_as_the_whole() {
+        const PART: u64 = 512 << 10;
+        let tables = "[read]\nsize_us = { \"4KiB\" = 100, \"512KiB\" = 1000, \"1MiB\" = 1500 }";
+        for model in [
+            "channels = 4\n[link]\ncommand_us = 25\nbandwidth_MBps = 300\n[read]\nlatency_us = 400\nbandwidth_MBps = 120",
+            tables,
+        ] {
+            let whole = read(&mut device(model), 0, 0, 2 * PART);
+            for (first, second) in [(0, PART), (PART, 0)] {
+                let mut all = device(model).behind_a_kernel();
+                read(&mut all, 0, first, PART);
+                let parts = read(&mut all, 20, second, PART);
+                assert!((parts / whole - 1.0).abs() < 1e-3, "{parts} instead of {whole}");
+            }
+            let mut all = device(model).behind_a_kernel();
+            let alone = read(&mut all, 0, 0, PART);
+            assert_eq!(read(&mut all, alone as u64 + 1, PART, PART), alone as u64 as f64 + 1.0 + alone, "the next one");
+        }
+    }
+
+    /// Bug: operations that went on with a stream took no channel, and several streams got several times the medium's rate.
+    #[test]
+    fn streams_share_the_channels() {
+        let mut all = device("channels = 1\n[read]\nbandwidth_MBps = 100\n[read.sequential]\nbandwidth_MBps = 100");
+        let done =
+            (0..20).map(|i| read(&mut all, 0, (i % 4) * (1 << 28) + (i / 4) * 100_000, 100_000)).fold(0.0, f64::max);
+        assert_eq!(done, 20_000.0);
     }
 
     /// The cliff stands where the cache is full: size / (rate − drain) after the start; an idle cache empties.

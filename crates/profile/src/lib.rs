@@ -10,6 +10,7 @@ mod ends;
 pub mod figures;
 pub mod format;
 mod library;
+mod split;
 
 pub use device::{Device, Request};
 pub use devices::{Figure, Published, PublishedDevice, device, published};

@@ -76,7 +76,7 @@ pub(crate) struct Disk {
 impl Disk {
     pub fn new(profile: &Profile, size: Bytes, seed: u64, store: Store, clock: Clock) -> Self {
         let model = Model {
-            device: Device::new(profile, size, seed),
+            device: Device::new(profile, size, seed).behind_a_kernel(),
             faults: Vec::new(),
             counters: Counters::new(),
             way: Way::default(),
