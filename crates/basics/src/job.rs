@@ -38,6 +38,13 @@ pub enum Order {
     Sequential,
     /// Each block exactly once a pass, in a seeded permutation (no bitmap; three keyed rounds).
     Permuted,
+    /// So many places at equal distances over the region, in rising order, each at a multiple of `align`.
+    Strided {
+        /// How many.
+        places: u32,
+        /// Offsets are multiples of this.
+        align: Bytes,
+    },
     /// Each operation picks a block independently with equal chances; blocks may repeat.
     Uniform,
     /// As `Uniform` with a Zipf law of this exponent (above 0), the favourites scattered over the region.
@@ -82,6 +89,8 @@ pub enum Sync {
     None,
     /// Every write is opened `O_DSYNC`.
     Dsync,
+    /// Every write is opened `O_SYNC`.
+    OSync,
     /// `fsync` after every `every` writes of a thread; its time is counted into the last of them.
     Fsync {
         /// Writes between two.
@@ -127,6 +136,16 @@ pub enum Entropy {
     /// Each sector of 512 B says where it was written, under the job's seed. Reads of such a job are held against that: it
     /// ends at the first sector that says something else.
     Tagged,
+}
+
+/// What is read, untimed, before each operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Lead {
+    /// A page where the operation begins, so that it does not pay for the way there.
+    Page(Bytes),
+    /// The page, then all that the operation is going to write: it writes what is there, and no byte changes.
+    Same(Bytes),
 }
 
 /// The figure whose confidence interval a stop rule watches.
@@ -223,6 +242,12 @@ pub struct Job {
     pub sync: Sync,
     /// One `fsync` at the very end, inside the measured time (false).
     pub end_fsync: bool,
+    /// What is read before each operation, outside its time (nothing). Plain calls only.
+    pub lead: Option<Lead>,
+    /// After each read one byte in so many is looked at, inside its time (none). Plain calls only.
+    pub touch: Option<Bytes>,
+    /// Keep every operation by itself, at most [`MOST_EACH`] (false). Plain calls of one thread only.
+    pub each: bool,
     /// When operations are due (closed loop).
     pub pacing: Pacing,
     /// What is written (incompressible).
@@ -254,6 +279,9 @@ impl Default for Job {
             invalidate: false,
             sync: Sync::None,
             end_fsync: false,
+            lead: None,
+            touch: None,
+            each: false,
             pacing: Pacing::Closed,
             entropy: Entropy::Incompressible,
             stop: Stop { time: Some(Nanos::from_millis(5000)), ..Stop::default() },
@@ -290,6 +318,8 @@ pub enum JobError {
 
 /// Deepest queue of one thread that is accepted.
 pub const DEEPEST: u32 = 4096;
+/// Most operations that are kept one by one.
+pub const MOST_EACH: u64 = 4096;
 /// Most threads that are accepted.
 pub const MOST_THREADS: u32 = 256;
 
@@ -334,6 +364,31 @@ impl Job {
             && !(iops > 0.0 && iops <= 1e9)
         {
             return range("rate", "above 0 and at most 1e9 operations a second", iops.to_string());
+        }
+        if let Order::Strided { places, align } = self.order
+            && (places == 0 || align.0 == 0)
+        {
+            return range("places", "at least 1, at multiples of at least 1 B", format!("{places} at {align}"));
+        }
+        let is_plain = matches!(self.engine, Engine::Psync | Engine::Auto) && self.depth == 1 && self.threads == 1;
+        if (self.lead.is_some() || self.touch.is_some() || self.each) && !is_plain {
+            return range(
+                "depth",
+                "1, in one thread of plain calls, where operations are looked at one by one",
+                self.depth.to_string(),
+            );
+        }
+        if self.each && self.stop.operations.is_none_or(|operations| operations > MOST_EACH) {
+            return range(
+                "operations",
+                "at most 4096 where each is kept by itself",
+                format!("{:?}", self.stop.operations),
+            );
+        }
+        if matches!(self.lead, Some(Lead::Same(_)))
+            && (self.direction != Direction::Write || self.entropy == Entropy::Tagged)
+        {
+            return range("lead", "reads of what is written back, in a job that writes", format!("{:?}", self.lead));
         }
         if let Sync::Fsync { every: 0 } | Sync::Fdatasync { every: 0 } = self.sync {
             return range("fsync", "at least 1", "0".to_owned());

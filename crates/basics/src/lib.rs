@@ -16,6 +16,6 @@ pub mod units;
 pub use job::Job;
 pub use known::{Known, Why};
 pub use latency::Latencies;
-pub use outcome::{EngineUse, Expected, FailKind, Interval, NotRun, Predicted, Side};
+pub use outcome::{Each, EngineUse, Expected, FailKind, Interval, NotRun, Predicted, Side};
 pub use plan::Plan;
 pub use units::{Bytes, Nanos};

@@ -49,6 +49,21 @@ impl Side {
     }
 }
 
+/// One operation, kept by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Each {
+    /// Where it began.
+    pub offset: Bytes,
+    /// How long it was.
+    pub len: Bytes,
+    /// A read, or a write.
+    pub read: bool,
+    /// When it was sent, since the measurement began.
+    pub at: Nanos,
+    /// From submission to completion.
+    pub latency: Nanos,
+}
+
 /// One interval of a series, all threads together.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Interval {
@@ -144,6 +159,8 @@ pub enum NotRun {
     Interrupted,
     /// The run ended before, by a step that had to succeed.
     RunFailed,
+    /// What it would have shown was known by then.
+    Enough,
 }
 
 impl NotRun {
@@ -153,6 +170,7 @@ impl NotRun {
             NotRun::TargetFailed => "target failed",
             NotRun::Interrupted => "interrupted",
             NotRun::RunFailed => "run failed",
+            NotRun::Enough => "not needed",
         }
     }
 }
@@ -163,6 +181,7 @@ impl std::fmt::Display for NotRun {
             NotRun::TargetFailed => "an earlier step on the same target failed",
             NotRun::Interrupted => "the run was interrupted before",
             NotRun::RunFailed => "the run ended before, by a step that failed",
+            NotRun::Enough => "what it would have shown was known by then",
         })
     }
 }

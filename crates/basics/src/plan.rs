@@ -73,6 +73,35 @@ impl Target {
     }
 }
 
+/// What is done before or after a step's job, outside its measured time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Act {
+    /// `sync`: all file systems write what they hold back.
+    Sync,
+    /// Nothing for so long.
+    Rest(Nanos),
+    /// `fsync` of the target.
+    Fsync,
+    /// What the kernel holds of a device is written out and dropped (`BLKFLSBUF`); of a file, by `fadvise`.
+    Drop,
+    /// The test file is removed and made anew, empty: its space is allocated by the step.
+    Renew,
+}
+
+impl Act {
+    /// In the words of a plan.
+    pub fn describe(self) -> String {
+        match self {
+            Act::Sync => "sync".to_owned(),
+            Act::Rest(time) => format!("rest {time}"),
+            Act::Fsync => "fsync the target".to_owned(),
+            Act::Drop => "drop what is cached of it".to_owned(),
+            Act::Renew => "make the file anew".to_owned(),
+        }
+    }
+}
+
 /// One measured piece of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Step {
@@ -86,6 +115,12 @@ pub struct Step {
     pub job: Job,
     /// True: when this step fails, the run goes on with the next target (a missing disk does not end a check).
     pub may_fail: bool,
+    /// Done first, in order.
+    #[serde(default)]
+    pub before: Vec<Act>,
+    /// Done last, in order.
+    #[serde(default)]
+    pub after: Vec<Act>,
 }
 
 /// Something that a method would have measured and could not, so that a reader sees the reason instead of a gap.
@@ -162,7 +197,15 @@ mod tests {
             as_published: false,
             seed: 1,
             targets: vec![Target::Memory { size: Bytes(1) }],
-            steps: vec![Step { name: "a".into(), tier: None, target: 0, job: Job::default(), may_fail: false }],
+            steps: vec![Step {
+                name: "a".into(),
+                tier: None,
+                target: 0,
+                job: Job::default(),
+                may_fail: false,
+                before: vec![],
+                after: vec![],
+            }],
             left_out: vec![LeftOut { tier: "sda".into(), step: String::new(), why: Why::NoPermission }],
         };
         let first = plan.hash();

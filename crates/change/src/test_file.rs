@@ -242,6 +242,18 @@ impl TestFile {
         self.size
     }
 
+    /// Removes the file and makes it anew, empty and without room reserved, under the same name and the same journal entry.
+    ///
+    /// # Errors
+    /// [`ChangeError::Apply`] when the file system does not let it be done.
+    pub fn renew(&self) -> Result<(), ChangeError> {
+        let apply = |action| move |source: io::Error| ChangeError::Apply { action, path: self.path.clone(), source };
+        std::fs::remove_file(&self.path).map_err(apply("remove"))?;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let made = rustix::fs::open(&self.path, flags, Mode::RUSR | Mode::WUSR);
+        made.map(drop).map_err(|errno| apply("make")(errno.into()))
+    }
+
     /// Removes it now, and tells whether that went well.
     ///
     /// # Errors

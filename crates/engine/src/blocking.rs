@@ -8,7 +8,7 @@ use crate::pace::wait_until;
 use crate::stream::Op;
 use crate::worker::{Finish, Worker, data_only, failed};
 use crate::{Ended, EngineError};
-use basics::job::{Entropy, Order, Sync};
+use basics::job::{Entropy, Lead, Order, Sync};
 use basics::{Bytes, Job};
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::AtomicBool;
@@ -21,6 +21,10 @@ use sys::memory::Buffer;
 pub(crate) trait Device {
     /// Makes the data of a write ready.
     fn prepare(&mut self, op: &Op);
+    /// What the job wants read before the operation, outside its time.
+    fn lead(&mut self, _op: &Op) -> Result<(), i32> {
+        Ok(())
+    }
     /// Does all of it.
     fn perform(&mut self, op: &Op) -> Result<(), i32>;
     /// Makes what was written durable.
@@ -32,16 +36,21 @@ pub(crate) trait Device {
 }
 
 /// Drives `device` until the job ends.
-pub(crate) fn drive(mut worker: Worker<'_>, device: &mut impl Device) -> Finish {
-    let ended = match worker.schedule {
-        None => run::<false>(&mut worker, device),
-        Some(_) => run::<true>(&mut worker, device),
+///
+/// `singly`: operations are looked at one by one, with something read before each, or each kept.
+pub(crate) fn drive(mut worker: Worker<'_>, device: &mut impl Device, singly: bool) -> Finish {
+    let ended = match (&worker.schedule, singly) {
+        (None, false) => run::<false, false>(&mut worker, device),
+        (Some(_), false) => run::<true, false>(&mut worker, device),
+        (None, true) => run::<false, true>(&mut worker, device),
+        (Some(_), true) => run::<true, true>(&mut worker, device),
     };
     worker.finish(ended, || device.flush(false))
 }
 
-/// The loop, once for closed and once for open loop.
-fn run<const OPEN: bool>(worker: &mut Worker<'_>, device: &mut impl Device) -> Option<Ended> {
+/// The loop, once for closed and once for open loop; those that look at operations one by one are loops of their own, so
+/// that the others do not pay for it.
+fn run<const OPEN: bool, const SINGLY: bool>(worker: &mut Worker<'_>, device: &mut impl Device) -> Option<Ended> {
     let clock = worker.clock;
     let sync = worker.sync;
     let mut now = clock.ticks();
@@ -69,8 +78,13 @@ fn run<const OPEN: bool>(worker: &mut Worker<'_>, device: &mut impl Device) -> O
         let op = worker.stream.next(worker.tally.bytes_left());
         worker.tally.sent(1, u64::from(op.len));
         let mut begin = now;
+        if SINGLY && let Err(errno) = device.lead(&op) {
+            return Some(failed(&Op { read: true, ..op }, errno));
+        }
         if !op.read {
             device.prepare(&op);
+        }
+        if SINGLY || !op.read {
             begin = clock.ticks();
             due = if OPEN { due } else { begin };
         }
@@ -92,6 +106,9 @@ fn run<const OPEN: bool>(worker: &mut Worker<'_>, device: &mut impl Device) -> O
         }
         now = clock.ticks();
         worker.tally.record(&op, due, begin, now);
+        if SINGLY {
+            worker.keep(&op, begin, now);
+        }
     }
 }
 
@@ -115,6 +132,9 @@ pub(crate) struct Psync<'a> {
     filler: Filler,
     /// The seed of the tags that are read, where they are.
     tagged: Option<u64>,
+    lead: Option<Lead>,
+    /// One byte in so many is looked at; 0: none.
+    touch: usize,
     buffer: Buffer,
     turn: usize,
     at: usize,
@@ -133,9 +153,10 @@ impl<'a> Psync<'a> {
         let mut filler = Filler::new(job.entropy, job.seed, u64::from(thread));
         let mut buffer = Buffer::new(layout.stride())?;
         layout.fill(buffer.as_mut_slice(), &mut filler);
-        let dsync = job.sync == Sync::Dsync;
+        let dsync = matches!(job.sync, Sync::Dsync | Sync::OSync);
         let tagged = (job.entropy == Entropy::Tagged).then_some(job.seed);
-        Ok(Psync { fd, alignment, dsync, stop, layout, filler, tagged, buffer, turn: 0, at: 0 })
+        let (lead, touch) = (job.lead, job.touch.map_or(0, |every| every.0 as usize));
+        Ok(Psync { fd, alignment, dsync, stop, layout, filler, tagged, lead, touch, buffer, turn: 0, at: 0 })
     }
     /// Keeps the buffer in RAM, best effort.
     pub(crate) fn lock(&mut self) -> std::io::Result<()> {
@@ -189,17 +210,37 @@ pub(crate) fn continues(op: &Op, moved: u64, alignment: u64) -> Result<(), i32> 
 
 impl Device for Psync<'_> {
     fn prepare(&mut self, op: &Op) {
+        if matches!(self.lead, Some(Lead::Same(_))) {
+            // What was read stands where it is to be written from.
+            self.at = 0;
+            return;
+        }
         self.at = prepare(&self.layout, &mut self.filler, self.turn, self.buffer.as_mut_slice(), op);
         self.turn = self.turn.wrapping_add(1);
+    }
+    fn lead(&mut self, op: &Op) -> Result<(), i32> {
+        let Some(Lead::Page(page) | Lead::Same(page)) = self.lead else { return Ok(()) };
+        let read = |len| Op { read: true, len, ..*op };
+        self.perform(&read(op.len.min(page.0 as u32)))?;
+        match self.lead {
+            Some(Lead::Same(_)) => self.perform(&read(op.len)),
+            _ => Ok(()),
+        }
     }
     /// Inlined into both loops: coming out of the kernel, a CPU that has forgotten its callers (as the mitigations of
     /// Spectre v2 make it) mispredicts every return.
     #[inline(always)]
     fn perform(&mut self, op: &Op) -> Result<(), i32> {
         match self.transfer(op, 0) {
-            Ok(n) if n == op.len as usize => Ok(()),
-            other => self.resume(op, other),
+            Ok(n) if n == op.len as usize => {}
+            other => self.resume(op, other)?,
         }
+        if self.touch != 0 && op.read {
+            self.buffer.as_slice()[..op.len as usize].iter().step_by(self.touch).for_each(|byte| {
+                std::hint::black_box(*byte);
+            });
+        }
+        Ok(())
     }
     fn flush(&mut self, data_only: bool) -> Result<(), i32> {
         flush(self.fd, data_only)
@@ -246,7 +287,17 @@ impl<'a> Mmap<'a> {
         let mut filler = Filler::new(job.entropy, job.seed, u64::from(thread));
         let mut buffer = vec![0; layout.stride()];
         layout.fill(&mut buffer, &mut filler);
-        Ok(Mmap { fd, map, base: start, dsync: job.sync == Sync::Dsync, layout, filler, buffer, turn: 0, at: 0 })
+        Ok(Mmap {
+            fd,
+            map,
+            base: start,
+            dsync: matches!(job.sync, Sync::Dsync | Sync::OSync),
+            layout,
+            filler,
+            buffer,
+            turn: 0,
+            at: 0,
+        })
     }
     /// A page could not be had: is the file shorter now, or did the medium fail?
     fn reason(&self, at: usize) -> i32 {

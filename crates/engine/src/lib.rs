@@ -28,7 +28,7 @@ mod worker;
 pub use probe::{Choice, probe};
 pub use simulate::simulate;
 
-use basics::{Bytes, EngineUse, Interval, Job, Nanos, Side};
+use basics::{Bytes, Each, EngineUse, Interval, Job, Nanos, Side};
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::AtomicBool;
 use thiserror::Error;
@@ -131,6 +131,8 @@ pub struct Outcome {
     pub cpu_user: Nanos,
     /// CPU time of the measuring threads in the kernel.
     pub cpu_system: Nanos,
+    /// Each operation by itself, where the job wants that.
+    pub each: Vec<Each>,
     /// What a reader of the figures must know, each a sentence.
     pub notes: Vec<String>,
 }

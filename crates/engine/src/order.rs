@@ -59,6 +59,7 @@ enum Kind {
     Sequential,
     Permuted(Permutation),
     Uniform,
+    Strided(u64),
     Zipf { law: Zipf<f64>, scatter: Permutation },
 }
 
@@ -77,6 +78,7 @@ impl Visits {
             Order::Sequential => Kind::Sequential,
             Order::Permuted => Kind::Permuted(Permutation::new(n, &mut rng)),
             Order::Uniform => Kind::Uniform,
+            Order::Strided { places, .. } => Kind::Strided(u64::from(places)),
             Order::Zipf { theta } => match Zipf::new(n as f64, theta) {
                 Ok(law) => Kind::Zipf { law, scatter: Permutation::new(n, &mut rng) },
                 // `Job::check` has refused every exponent that the law refuses.
@@ -98,6 +100,10 @@ impl Visits {
                 block
             }
             Kind::Uniform => below(self.n, &mut self.rng),
+            Kind::Strided(places) => {
+                let place = step(&mut self.next, *places);
+                (u128::from(place) * u128::from(self.n) / u128::from(*places)) as u64
+            }
             Kind::Zipf { law, scatter } => {
                 let rank = law.sample(&mut self.rng) as u64;
                 scatter.at(rank.clamp(1, self.n) - 1)
@@ -192,6 +198,13 @@ mod tests {
         sorted.sort_unstable_by(|a, b| b.cmp(a));
         let second = f64::from(sorted[1]) / 100_000.0;
         assert!((second * zeta * 2f64.powf(1.2) - 1.0).abs() < 0.1);
+    }
+
+    /// Place n of so many is n · length / places, floored; after the last the first comes again.
+    #[test]
+    fn strided_places_are_at_equal_distances() {
+        let mut visits = Visits::new(Order::Strided { places: 4, align: basics::Bytes(1) }, 10, 3);
+        assert_eq!([(); 5].map(|()| visits.next()), [0, 2, 5, 7, 0]);
     }
 
     #[test]

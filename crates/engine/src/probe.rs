@@ -120,11 +120,12 @@ fn rate(job: &Job, target: &Target<'_>, fd: BorrowedFd<'_>, ring: bool) -> Optio
         schedule: None,
         sync: Sync::None,
         end_fsync: false,
+        each: Vec::new(),
         tally: Tally::new(&meter, share, timeline),
     };
     let finish = match &mut queue {
         Some(queue) => drive_queued(worker, queue, job.depth, alignment),
-        None => drive_blocking(worker, &mut psync),
+        None => drive_blocking(worker, &mut psync, false),
     };
     let moved = meter.read.as_ref()?.bytes.load(std::sync::atomic::Ordering::Relaxed);
     let failed = matches!(finish.ended, Some(crate::Ended::Failed { .. }));

@@ -310,7 +310,7 @@ impl<'fd> Rings<'fd> {
                 layout.fill(buffer, &mut filler);
             }
         }
-        Ok((Rings { ring, fd, layout, filler, dsync: job.sync == Sync::Dsync }, refusals))
+        Ok((Rings { ring, fd, layout, filler, dsync: matches!(job.sync, Sync::Dsync | Sync::OSync) }, refusals))
     }
     /// Keeps the buffers in RAM, best effort.
     pub(crate) fn lock(&mut self) -> std::io::Result<()> {

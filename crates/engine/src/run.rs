@@ -62,6 +62,7 @@ impl<'a> Setup<'a> {
             schedule: Schedule::new(job.pacing, share.thread, job.threads, job.seed, self.rate),
             sync: job.sync,
             end_fsync: job.end_fsync && job.direction.writes(),
+            each: Vec::with_capacity(if job.each { job.stop.operations.unwrap_or(0) as usize } else { 0 }),
             tally: Tally::new(meter, *share, timeline),
         }
     }
@@ -71,6 +72,7 @@ impl<'a> Setup<'a> {
         let _leaving = Leaving(self.gate);
         sys::thread::sharpen_timers();
         let (job, thread, gate) = (self.job, share.thread, self.gate);
+        let singly = job.each || job.lead.is_some();
         let locked = |result: io::Result<()>| -> Vec<(String, String)> {
             result.err().map(|e| ("locked buffers".to_owned(), e.to_string())).into_iter().collect()
         };
@@ -99,7 +101,7 @@ impl<'a> Setup<'a> {
                 Some(if self.engine == Engine::IoUring {
                     drive_queued(worker, &mut null, job.depth, 1)
                 } else {
-                    drive_blocking(worker, &mut null)
+                    drive_blocking(worker, &mut null, singly)
                 })
             }
             Target::File { fd, alignment, direct, .. } => {
@@ -119,14 +121,14 @@ impl<'a> Setup<'a> {
                     Engine::Mmap => match Mmap::new(fd, share.base, share.len, job, thread) {
                         Ok(mut mmap) => {
                             let timeline = gate.arrive(Ok(Vec::new()))?;
-                            Some(drive_blocking(self.worker(&share, meter, timeline), &mut mmap))
+                            Some(drive_blocking(self.worker(&share, meter, timeline), &mut mmap, singly))
                         }
                         Err(error) => gate.arrive(Err(error)).and(None),
                     },
                     _ => match Psync::new(fd, alignment, job, thread, self.stop) {
                         Ok(mut psync) => {
                             let timeline = gate.arrive(Ok(locked(psync.lock())))?;
-                            Some(drive_blocking(self.worker(&share, meter, timeline), &mut psync))
+                            Some(drive_blocking(self.worker(&share, meter, timeline), &mut psync, singly))
                         }
                         Err(error) => gate.arrive(Err(system("buffers for the operations")(error))).and(None),
                     },
@@ -321,6 +323,7 @@ fn attempt(
         write: collector.write,
         cpu_user: finishes.iter().fold(Nanos(0), |sum, f| sum + f.usage.user.into()),
         cpu_system: finishes.iter().fold(Nanos(0), |sum, f| sum + f.usage.system.into()),
+        each: finishes.into_iter().flat_map(|f| f.each).collect(),
         notes,
     })
 }

@@ -8,8 +8,8 @@ use crate::geometry::{Share, shares_within};
 use crate::pace::Schedule;
 use crate::stream::{Op, Stream};
 use crate::{Control, Ended, EngineError, Outcome, Sink};
-use basics::job::{Engine, Entropy, Pacing, Sync, Until};
-use basics::{Bytes, EngineUse, Interval, Job, Latencies, Nanos, Side};
+use basics::job::{Engine, Entropy, Lead, Pacing, Sync, Until};
+use basics::{Bytes, Each, EngineUse, Interval, Job, Latencies, Nanos, Side};
 use profile::{Device, Request};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -72,6 +72,8 @@ struct Account<'a> {
     interval: Interval,
     read: Side,
     write: Side,
+    /// With room for all operations of the job, if each is to be kept.
+    each: Vec<Each>,
     until: Option<Until>,
     series: Series,
 }
@@ -117,6 +119,7 @@ pub fn simulate(
         interval: Interval { read: side(), write: side(), ..Interval::default() },
         read: side(),
         write: side(),
+        each: Vec::with_capacity(if job.each { job.stop.operations.unwrap_or(0) as usize } else { 0 }),
         until: job.stop.until,
         series: Series::new(),
     };
@@ -240,8 +243,16 @@ impl Simulation<'_> {
         let Op { offset, len, read } = thread.stream.next(thread.bytes);
         thread.operations = thread.operations.saturating_sub(1);
         thread.bytes = thread.bytes.saturating_sub(u64::from(len));
-        let flight = Flight { thread: index, due, begin: now, len, offset, read };
         let syncs = !read && thread.is_sync_due(self.job.sync);
+        let mut now = now;
+        if let Some(Lead::Page(page) | Lead::Same(page)) = self.job.lead {
+            now = self.submit(now, Request::Read { offset, len: page.0.min(u64::from(len)) })?;
+        }
+        if let Some(Lead::Same(_)) = self.job.lead {
+            now = self.submit(now, Request::Read { offset, len: u64::from(len) })?;
+        }
+        let due = if self.job.lead.is_some() { now } else { due };
+        let flight = Flight { thread: index, due, begin: now, len, offset, read };
         let len = u64::from(len);
         let request = if read { Request::Read { offset, len } } else { Request::Write { offset, len } };
         let done = self.submit(now, request)?;
@@ -284,6 +295,7 @@ impl Simulation<'_> {
             write: std::mem::take(&mut self.account.write),
             cpu_user: Nanos(0),
             cpu_system: Nanos(0),
+            each: std::mem::take(&mut self.account.each),
             notes,
         })
     }
@@ -293,7 +305,7 @@ impl Thread {
     fn is_sync_due(&mut self, sync: Sync) -> bool {
         match sync {
             Sync::None => false,
-            Sync::Dsync => true,
+            Sync::Dsync | Sync::OSync => true,
             Sync::Fsync { every } | Sync::Fdatasync { every } => {
                 self.unsynced += 1;
                 let due = self.unsynced >= every;
@@ -318,6 +330,11 @@ impl Account<'_> {
         }
         if flight.thread == 0 {
             interval.position = flight.offset;
+        }
+        if self.each.len() < self.each.capacity() {
+            let (offset, len) = (Bytes(flight.offset), Bytes(u64::from(flight.len)));
+            let (at, latency) = (Nanos(flight.begin.saturating_sub(self.measure)), Nanos(now - flight.begin));
+            self.each.push(Each { offset, len, read: flight.read, at, latency });
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::geometry::Share;
 use crate::order::{Visits, below};
 use basics::Job;
-use basics::job::{Block, Direction};
+use basics::job::{Block, Direction, Order};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
@@ -65,7 +65,10 @@ impl Stream {
     pub(crate) fn new(job: &Job, share: &Share) -> Self {
         // Threads and the two kinds of choice must not follow each other's numbers; seeding goes through splitmix64.
         let seed = job.seed.wrapping_add(u64::from(share.thread) << 32);
-        let unit = job.block.smallest().0;
+        let unit = match job.order {
+            Order::Strided { align, .. } => align.0,
+            _ => job.block.smallest().0,
+        };
         let sizes = match &job.block {
             Block::Fixed(size) => Sizes::Fixed(size.0 as u32),
             Block::Split(parts) => {
@@ -100,7 +103,8 @@ impl Stream {
     pub(crate) fn next(&mut self, most: u64) -> Op {
         let offset = self.base + self.visits.next() * self.unit;
         let len = match &self.sizes {
-            Sizes::Fixed(len) => u64::from(*len),
+            // Only places that do not lie a block apart may have less than that before the end.
+            Sizes::Fixed(len) => u64::from(*len).min(self.end - offset),
             Sizes::Split(sizes) => {
                 let total = sizes.last().map_or(1, |(_, sum)| *sum);
                 let pick = below(total, &mut self.rng);

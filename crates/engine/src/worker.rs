@@ -6,8 +6,8 @@ use crate::geometry::Share;
 use crate::meter::{Lane, Meter};
 use crate::pace::Schedule;
 use crate::stream::{Op, Stream};
-use basics::Bytes;
 use basics::job::Sync;
+use basics::{Bytes, Each, Nanos};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use sys::clock::{Clock, Rate};
@@ -35,6 +35,8 @@ pub(crate) struct Finish {
     pub(crate) usage: Usage,
     /// Open loop: operations that were due and never sent.
     pub(crate) missed: u64,
+    /// Each operation by itself, if the job wants that.
+    pub(crate) each: Vec<Each>,
 }
 
 /// A measuring thread.
@@ -49,6 +51,8 @@ pub(crate) struct Worker<'a> {
     pub(crate) schedule: Option<Schedule>,
     pub(crate) sync: Sync,
     pub(crate) end_fsync: bool,
+    /// With room for all operations of the job, if each is to be kept.
+    pub(crate) each: Vec<Each>,
     pub(crate) tally: Tally<'a>,
 }
 
@@ -187,6 +191,21 @@ pub(crate) fn data_only(sync: Sync) -> bool {
 }
 
 impl Worker<'_> {
+    /// Keeps an operation by itself, if it counts and there is room for it.
+    pub(crate) fn keep(&mut self, op: &Op, begin: u64, now: u64) {
+        if self.each.len() == self.each.capacity() || begin < self.timeline.measure {
+            return;
+        }
+        let nanos = |ticks: u64| Nanos(self.rate.nanos(ticks as f64) as u64);
+        self.each.push(Each {
+            offset: Bytes(op.offset),
+            len: Bytes(u64::from(op.len)),
+            read: op.read,
+            at: nanos(begin - self.timeline.measure),
+            latency: nanos(now - begin),
+        });
+    }
+
     /// The end of a thread: the final sync inside the measured time if the job wants it, then the account.
     pub(crate) fn finish(self, mut ended: Option<Ended>, flush: impl FnOnce() -> Result<(), i32>) -> Finish {
         let counting = self.tally.skip != u64::MAX;
@@ -212,7 +231,7 @@ impl Worker<'_> {
             (Some(schedule), Some(Ended::Time)) => schedule.missed(until),
             _ => 0,
         };
-        Finish { ended, last: if counting { done } else { 0 }, usage, missed }
+        Finish { ended, last: if counting { done } else { 0 }, usage, missed, each: self.each }
     }
 }
 

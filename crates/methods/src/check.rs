@@ -100,7 +100,15 @@ pub fn check(effort: Effort, sites: &[Site], mut left_out: Vec<LeftOut>) -> Plan
         // Thirty intervals at the least, so that a confidence interval can be had from a short step.
         let interval = Nanos((time.0 / 40).clamp(10_000_000, 100_000_000));
         let job = Job { stop, interval, seed: step_seed(seed, steps.len()), ..draft.job };
-        steps.push(Step { name: draft.name.to_owned(), tier: site.tier.clone(), target, job, may_fail: true });
+        steps.push(Step {
+            name: draft.name.to_owned(),
+            tier: site.tier.clone(),
+            target,
+            job,
+            may_fail: true,
+            before: vec![],
+            after: vec![],
+        });
     }
     for site in sites.iter().filter(|site| matches!(site.at, Where::Device { .. })) {
         let why = match &site.room {

@@ -114,6 +114,8 @@ impl Method for JobMethod {
                 target: 0,
                 job,
                 may_fail: false,
+                before: vec![],
+                after: vec![],
             }],
             left_out: Vec::new(),
         })
@@ -176,6 +178,7 @@ fn job(settings: &Settings) -> Result<Job, MethodError> {
         engine,
         interval: settings.value("interval")?,
         seed: settings.value("seed")?,
+        ..Job::default()
     })
 }
 

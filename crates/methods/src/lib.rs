@@ -5,6 +5,7 @@
 
 mod capacity;
 mod check;
+mod hdparm;
 mod job;
 mod profiling;
 mod settings;
@@ -87,7 +88,8 @@ pub trait Method: Sync {
 }
 
 /// Every method that `tiermark run` knows.
-pub const ALL: &[&dyn Method] = &[&job::JobMethod, &swap_sim::SwapSim, &profiling::Profiling, &capacity::FakeCapacity];
+pub const ALL: &[&dyn Method] =
+    &[&job::JobMethod, &swap_sim::SwapSim, &profiling::Profiling, &capacity::FakeCapacity, &hdparm::Hdparm];
 
 /// The method of that name.
 ///

@@ -114,6 +114,8 @@ impl Method for SwapSim {
                 target: 0,
                 job,
                 may_fail: false,
+                before: vec![],
+                after: vec![],
             }],
             left_out: Vec::new(),
         })

@@ -151,6 +151,7 @@ fn step(row: &Row<'_>) -> rusqlite::Result<StepRecord> {
         observing: maybe_json(row, 24)?,
         predicted: maybe_json(row, 25)?,
         notes: from_json(row, 26)?,
+        each: maybe_json(row, 27)?.unwrap_or_default(),
     })
 }
 

@@ -1,6 +1,6 @@
 //! What a record holds.
 
-use basics::{Bytes, EngineUse, FailKind, Interval, Job, Nanos, NotRun, Plan, Predicted, Side};
+use basics::{Bytes, Each, EngineUse, FailKind, Interval, Job, Nanos, NotRun, Plan, Predicted, Side};
 use machine::Machine;
 use observe::{Cost, Sample};
 use serde::{Deserialize, Serialize};
@@ -139,6 +139,8 @@ pub struct StepRecord {
     pub observing: Option<Cost>,
     /// In virtual time on a profile that states its confidence: between what the figures lie.
     pub predicted: Option<Predicted>,
+    /// Each operation by itself, where the job wants that.
+    pub each: Vec<Each>,
     /// What was really measured: cache in the way, O_DIRECT refused, compression, a fallback; each a sentence.
     pub notes: Vec<String>,
 }

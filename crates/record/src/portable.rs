@@ -14,7 +14,7 @@ use crate::spool::Entry;
 use crate::store::{Series, Store, free_id, from_json, insert_run, insert_step, nanos};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use basics::{Bytes, EngineUse, Job, Latencies, Nanos, Predicted, Side};
+use basics::{Bytes, Each, EngineUse, Job, Latencies, Nanos, Predicted, Side};
 use flate2::Compression;
 use flate2::read::{GzDecoder, ZlibDecoder};
 use flate2::write::GzEncoder;
@@ -80,6 +80,8 @@ struct StepLine {
     observing: Option<Cost>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     predicted: Option<Predicted>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    each: Vec<Each>,
     notes: Vec<String>,
 }
 
@@ -187,6 +189,7 @@ impl From<&StepRecord> for StepLine {
             cpu_system: step.cpu_system,
             observing: step.observing,
             predicted: step.predicted,
+            each: step.each.clone(),
             notes: step.notes.clone(),
         }
     }
@@ -214,6 +217,7 @@ impl StepLine {
             cpu_system: self.cpu_system,
             observing: self.observing,
             predicted: self.predicted,
+            each: self.each,
             notes: self.notes,
         })
     }

@@ -458,7 +458,7 @@ pub(crate) fn insert_run(transaction: &Connection, run: &Run) -> rusqlite::Resul
 pub(crate) fn insert_step(transaction: &Connection, run: i64, step: &StepRecord) -> rusqlite::Result<()> {
     let (read, write) = (RawSide::of(&step.read), RawSide::of(&step.write));
     transaction.execute(
-        "INSERT INTO step VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO step VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         params![
             run,
             step.index,
@@ -487,6 +487,7 @@ pub(crate) fn insert_step(transaction: &Connection, run: i64, step: &StepRecord)
             step.observing.as_ref().map(json).transpose()?,
             step.predicted.as_ref().map(json).transpose()?,
             json(&step.notes)?,
+            (!step.each.is_empty()).then(|| json(&step.each)).transpose()?,
         ],
     )?;
     Ok(())

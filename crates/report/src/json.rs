@@ -1,7 +1,7 @@
 //! The documents that `--json` prints, for other programs: units in the names, a key absent when its value is unknown,
 //! `schema` with its version. docs/json.md describes every key; a key never changes its meaning within a version.
 
-use crate::view::{comparisons, origin, summaries};
+use crate::view::{comparisons, origin, summaries, view};
 use crate::words;
 use basics::job::{Block, Entropy, Order, Pacing, Sync};
 use basics::little::{Audit, Verdict};
@@ -143,7 +143,7 @@ fn head(schema: &str, record: &Record) -> Object {
         .with("state", words::state(&run.state))
         .maybe("why", failure(&run.state))
         .with("origin", origin(&run.origin).to_string())
-        .with("method", run.plan.method.as_str())
+        .with("method", method(record))
         .with("parameters", json!(run.plan.parameters))
         .with("as_published", run.plan.as_published)
         .with("target", run.target.as_str())
@@ -155,6 +155,26 @@ fn head(schema: &str, record: &Record) -> Object {
         .maybe("elapsed_s", words::lasted(run).map(|lasted| number(lasted.secs())))
         .maybe("harness_ns_per_op", run.harness_ns_per_op.map(number))
         .with("notes", run.notes.clone())
+}
+
+/// The method with the figures that its readers know, where it has any of its own.
+fn method(record: &Record) -> Value {
+    let plan = &record.run.plan;
+    let figures = study::published::figures(&view(record));
+    Object::default()
+        .with("name", plan.method.as_str())
+        .with("as_published", plan.as_published)
+        .maybe("figures", figures.map(|figures| json!(figures)))
+        .build()
+}
+
+/// Operations that were kept one by one.
+fn operations(each: &[basics::Each]) -> Option<Vec<Value>> {
+    let one = |each: &basics::Each| {
+        json!({"rw": if each.read { "read" } else { "write" }, "offset_B": each.offset.0, "len_B": each.len.0,
+            "at_s": number(each.at.secs()), "lat_us": us(each.latency)})
+    };
+    (!each.is_empty()).then(|| each.iter().map(one).collect())
 }
 
 fn failure(state: &State) -> Option<String> {
@@ -215,6 +235,7 @@ fn step(step: &StepRecord, summary: &StepSummary) -> Value {
         .with("job", job(&step.job))
         .maybe("read", summary.read.as_ref().map(|of| predicted(side(of), step.predicted.and_then(|p| p.read))))
         .maybe("write", summary.write.as_ref().map(|of| predicted(side(of), step.predicted.and_then(|p| p.write))))
+        .maybe("operations", operations(&step.each))
         .with("elapsed_s", number(step.elapsed.secs()))
         .with("in_flight", in_flight(&summary.in_flight))
         .with("missing_intervals", summary.missing_intervals)
@@ -261,12 +282,14 @@ fn job(job: &Job) -> Value {
     let (sync, every) = match job.sync {
         Sync::None => ("none", None),
         Sync::Dsync => ("dsync", None),
+        Sync::OSync => ("sync", None),
         Sync::Fsync { every } => ("fsync", Some(every)),
         Sync::Fdatasync { every } => ("fdatasync", Some(every)),
     };
     let (order, theta) = match job.order {
         Order::Sequential => ("sequential", None),
         Order::Permuted => ("permuted", None),
+        Order::Strided { .. } => ("strided", None),
         Order::Uniform => ("uniform", None),
         Order::Zipf { theta } => ("zipf", Some(theta)),
     };

@@ -31,6 +31,7 @@ pub fn view(record: &Record) -> RunView<'_> {
                 State::NotRun(why) => Some(*why),
                 State::Running | State::Done | State::Interrupted | State::Failed(_) => None,
             },
+            each: &step.each,
             notes: &step.notes,
             intervals: of_step(&record.intervals, step.index),
             samples: measured(record, step),
@@ -42,6 +43,8 @@ pub fn view(record: &Record) -> RunView<'_> {
         origin: origin(&record.run.origin),
         machine: &record.run.machine,
         harness_ns_per_op: record.run.harness_ns_per_op,
+        method: &record.run.plan.method,
+        as_published: record.run.plan.as_published,
         left_out: &record.run.plan.left_out,
         steps,
     }

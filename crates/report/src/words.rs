@@ -150,6 +150,7 @@ pub fn job(step: &StepRecord) -> String {
     let order = match job.order {
         Order::Sequential => "sequential".to_owned(),
         Order::Permuted | Order::Uniform => "random".to_owned(),
+        Order::Strided { places, .. } => format!("at {places} places"),
         Order::Zipf { theta } => format!("zipf {theta}"),
     };
     let direction = match job.direction {
@@ -168,6 +169,7 @@ pub fn job(step: &StepRecord) -> String {
     match job.sync {
         Sync::None => {}
         Sync::Dsync => parts.push("O_DSYNC".to_owned()),
+        Sync::OSync => parts.push("O_SYNC".to_owned()),
         Sync::Fsync { every } => parts.push(every_so_many("fsync", every)),
         Sync::Fdatasync { every } => parts.push(every_so_many("fdatasync", every)),
     }

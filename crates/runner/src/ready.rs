@@ -3,7 +3,7 @@
 
 use crate::RunError;
 use basics::job::{Direction, Entropy, Order, Sync};
-use basics::plan::Target;
+use basics::plan::{Act, Target};
 use basics::units::MIB;
 use basics::{Bytes, Job, Nanos, Plan};
 use change::{Journal, TestFile, guard};
@@ -146,6 +146,42 @@ impl<'a> Targets<'a> {
         }
     }
 
+    /// Whether nothing of the target is real.
+    pub fn is_model(&self, index: usize) -> bool {
+        matches!(self.specs[index], Target::Profile { .. })
+    }
+
+    /// Does something to a target between two jobs.
+    pub fn act(&mut self, index: usize, act: Act) -> Result<(), RunError> {
+        if let (Act::Renew, Some(own)) = (act, self.files.get_mut(&index)) {
+            own.file.renew()?;
+            own.written = Bytes(0);
+            return Ok(());
+        }
+        let path = match &self.specs[index] {
+            Target::File { path } | Target::Device { path, .. } => path.as_path(),
+            Target::TestFile { .. } => match self.files.get(&index) {
+                Some(own) => own.file.path(),
+                None => return Ok(()),
+            },
+            Target::Memory { .. } | Target::Null { .. } | Target::Profile { .. } => return Ok(()),
+        };
+        let fail = |source| failed(path, source);
+        let fd = open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).map_err(|errno| fail(errno.into()))?;
+        match act {
+            Act::Fsync => rustix::fs::fsync(&fd).map_err(|errno| fail(errno.into()))?,
+            Act::Drop => {
+                rustix::fs::fsync(&fd).map_err(|errno| fail(errno.into()))?;
+                // Only root may drop a device's buffers; where that is refused, the hint does for what is clean.
+                if sys::file::drop_buffers(&fd).is_err() {
+                    let _ = fadvise(&fd, 0, None::<NonZeroU64>, Advice::DontNeed);
+                }
+            }
+            Act::Renew | Act::Sync | Act::Rest(_) => {}
+        }
+        Ok(())
+    }
+
     /// Opens a test file for being filled, whole.
     pub fn open_to_fill(&self, index: usize, job: &Job) -> Result<Ready, RunError> {
         match self.files.get(&index) {
@@ -258,9 +294,11 @@ fn failed(path: &Path, source: std::io::Error) -> RunError {
 /// Opens a plain file. O_DIRECT and O_NOATIME are asked for and done without where they are refused.
 fn open_file(path: &Path, usable: Option<Bytes>, job: &Job, write: bool) -> Result<Ready, RunError> {
     let mut flags = OFlags::CLOEXEC | if write { OFlags::RDWR } else { OFlags::RDONLY };
-    if job.sync == Sync::Dsync {
-        flags |= OFlags::DSYNC;
-    }
+    flags |= match job.sync {
+        Sync::Dsync => OFlags::DSYNC,
+        Sync::OSync => OFlags::SYNC,
+        _ => OFlags::empty(),
+    };
     let mut notes = Vec::new();
     let attempt = |extra: OFlags| open(path, flags | extra, Mode::empty());
     let with_atime_kept = |extra| match attempt(extra | OFlags::NOATIME) {

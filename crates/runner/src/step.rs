@@ -3,7 +3,7 @@
 use crate::ready::{CHUNK, Ready, Targets};
 use crate::{RunError, Runner, SharedSpool, errno, lock, now, predict};
 use basics::job::{Block, Direction, Stop};
-use basics::plan::Step;
+use basics::plan::{Act, Step};
 use basics::{Bytes, Interval, Job, Nanos, Side};
 use engine::{Control, Ended, Outcome};
 use machine::{Machine, Root};
@@ -11,9 +11,14 @@ use observe::Observer;
 use record::{Fill, State, StepRecord};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 /// How often the observer looks.
 const OBSERVE_EVERY: Nanos = Nanos::from_millis(100);
+
+/// How often a rest looks whether it is interrupted.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// What one step needs of its run.
 pub struct Running<'a, 'b> {
@@ -45,6 +50,11 @@ impl Running<'_, '_> {
 
     fn attempt(&mut self, step: &Step, targets: &mut Targets<'_>, account: &mut StepRecord) -> Result<(), RunError> {
         if !self.fill(step, targets, account)? {
+            account.state = State::Interrupted;
+            account.ended_by = "interrupted".to_owned();
+            return Ok(());
+        }
+        if !self.acts(&step.before, step, targets)? {
             account.state = State::Interrupted;
             account.ended_by = "interrupted".to_owned();
             return Ok(());
@@ -83,16 +93,42 @@ impl Running<'_, '_> {
         }
         let outcome = outcome?;
         account.region = opened.region(&step.job);
+        let is_model = opened.is_model();
         targets.wrote(step.target, &step.job, Bytes(outcome.write.bytes));
         account.predicted = opened.predict(&step.job, &control, &outcome)?;
         if let Some(predicted) = account.predicted {
             account.notes.push(predict::in_words(predicted));
         }
         let result = write_account(outcome, account);
-        if opened.is_model() {
+        if is_model {
             (account.cpu_user, account.cpu_system) = (None, None);
         }
-        result
+        drop(opened);
+        result?;
+        self.acts(&step.after, step, targets).map(drop)
+    }
+
+    /// What is done before or after the job; false when interrupted. In virtual time nothing is there to be done.
+    fn acts(&mut self, acts: &[Act], step: &Step, targets: &mut Targets<'_>) -> Result<bool, RunError> {
+        for act in acts {
+            if targets.is_model(step.target) {
+                continue;
+            }
+            match act {
+                Act::Sync => rustix::fs::sync(),
+                Act::Rest(time) => {
+                    let until = Instant::now() + Duration::from_nanos(time.0);
+                    while Instant::now() < until {
+                        if self.runner.interrupted.load(Ordering::Relaxed) {
+                            return Ok(false);
+                        }
+                        std::thread::sleep(LOOK.min(until.saturating_duration_since(Instant::now())));
+                    }
+                }
+                Act::Fsync | Act::Drop | Act::Renew => targets.act(step.target, *act)?,
+            }
+        }
+        Ok(true)
     }
 
     /// Writes a test file where the step needs one that is whole; false when interrupted.
@@ -158,6 +194,7 @@ pub fn blank(index: usize, step: &Step, target: String, state: State) -> StepRec
         cpu_system: None,
         observing: None,
         predicted: None,
+        each: Vec::new(),
         notes: Vec::new(),
     }
 }
@@ -170,6 +207,7 @@ fn write_account(outcome: Outcome, account: &mut StepRecord) -> Result<(), RunEr
     account.write = outcome.write;
     account.cpu_user = Some(outcome.cpu_user);
     account.cpu_system = Some(outcome.cpu_system);
+    account.each = outcome.each;
     account.notes.extend(outcome.notes);
     account.ended_by = match &outcome.ended {
         Ended::Time => "time",

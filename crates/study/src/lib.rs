@@ -14,6 +14,7 @@ pub mod layer;
 mod likeness;
 pub mod little;
 pub mod model;
+pub mod published;
 mod series;
 mod stalls;
 mod summary;

@@ -2,7 +2,7 @@
 
 use basics::little::Audit;
 use basics::plan::LeftOut;
-use basics::{EngineUse, FailKind, Interval, Job, Known, Nanos, NotRun, Side};
+use basics::{Each, EngineUse, FailKind, Interval, Job, Known, Nanos, NotRun, Side};
 use machine::Machine;
 use observe::Sample;
 use serde::{Deserialize, Serialize};
@@ -90,6 +90,8 @@ pub struct StepView<'a> {
     pub failed: Option<(FailKind, &'a str)>,
     /// Why it was not run.
     pub not_run: Option<NotRun>,
+    /// Each operation by itself, where the job wants that.
+    pub each: &'a [Each],
     /// What was noted while it ran.
     pub notes: &'a [String],
     /// Its series in order of time.
@@ -122,6 +124,10 @@ pub struct RunView<'a> {
     pub machine: &'a Machine,
     /// The harness's own cost for an operation, ns.
     pub harness_ns_per_op: Option<f64>,
+    /// The method that it is a run of.
+    pub method: &'a str,
+    /// To the letter of the published procedure.
+    pub as_published: bool,
     /// Steps in order.
     pub steps: Vec<StepView<'a>>,
     /// What the plan left out, and why.

@@ -85,6 +85,8 @@ impl Run {
             origin: Origin::Measured,
             machine: &self.machine,
             harness_ns_per_op: None,
+            method: "job",
+            as_published: false,
             left_out: &self.left_out,
             steps: self.steps.iter().map(Step::view).collect(),
         }
@@ -288,6 +290,7 @@ impl Step {
             cpu: self.cpu,
             failed: self.failed.as_ref().map(|(kind, why)| (*kind, why.as_str())),
             not_run: self.not_run,
+            each: &[],
             notes: &self.notes,
             intervals: self.intervals.iter().collect(),
             samples: self.samples.iter().collect(),

@@ -24,6 +24,17 @@ pub fn block_device_size(fd: impl AsFd) -> io::Result<u64> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(size) }
 }
 
+/// Writes out and drops what the kernel holds of a block device (`BLKFLSBUF`, `_IO(0x12, 97)` of linux/fs.h).
+///
+/// # Errors
+/// `ENOTTY` when the descriptor is no block device, `EACCES` without `CAP_SYS_ADMIN`.
+pub fn drop_buffers(fd: impl AsFd) -> io::Result<()> {
+    const BLKFLSBUF: u32 = 0x1261;
+    // SAFETY: the descriptor is borrowed for the call, which has no argument.
+    let result = unsafe { libc::ioctl(fd.as_fd().as_raw_fd(), BLKFLSBUF as _, 0) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
 /// Logical sector of an opened block device in bytes: the unit of direct I/O on it.
 ///
 /// # Errors

@@ -77,6 +77,7 @@ pub fn fit(steps: &[Ran]) -> study::fit::Fitted {
             write: &ran.write,
             cpu: None,
             failed: None,
+            each: &[],
             notes: &[],
             not_run: None,
             intervals: ran.intervals.iter().collect(),
@@ -89,6 +90,8 @@ pub fn fit(steps: &[Ran]) -> study::fit::Fitted {
         origin: Origin::Simulated("truth"),
         machine: &machine,
         harness_ns_per_op: None,
+        method: "job",
+        as_published: false,
         steps: views,
         left_out: &[],
     };

@@ -16,6 +16,8 @@ pub fn run() -> Run {
         target: 0,
         job: Job::default(),
         may_fail: false,
+        before: vec![],
+        after: vec![],
     };
     Run {
         id: record::new_id(),
@@ -65,6 +67,13 @@ pub fn step(index: u32, intervals: &[Interval]) -> StepRecord {
     let mut read = Side::default();
     intervals.iter().for_each(|interval| read.merge(&interval.read));
     StepRecord {
+        each: vec![basics::Each {
+            offset: basics::Bytes(4096),
+            len: basics::Bytes(512),
+            read: true,
+            at: Nanos(7),
+            latency: Nanos(9),
+        }],
         index,
         name: "seq-read".into(),
         tier: Some("sda".into()),

@@ -3,7 +3,7 @@
 
 use super::Style;
 use super::lay::{Align, Grid, Tone};
-use crate::view::{origin, summaries};
+use crate::view::{origin, summaries, view};
 use crate::words;
 use basics::units::significant;
 use basics::{EngineUse, Known};
@@ -27,6 +27,12 @@ pub fn run(record: &Record, style: &Style) -> String {
         && record.steps.iter().all(|step| step.state != run.state)
     {
         out.push_str(&style.paragraph("", &format!("failed: {why}"), Tone::Bad));
+    }
+    if let Some(figures) = study::published::figures(&view(record)) {
+        out.push('\n');
+        for line in figures.lines() {
+            out.push_str(&style.paragraph(" ", &line, Tone::Plain));
+        }
     }
     for (step, summary) in record.steps.iter().zip(summaries(record)) {
         out.push('\n');

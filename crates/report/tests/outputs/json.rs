@@ -55,7 +55,7 @@ fn a_run_carries_steps_with_percentiles() {
     let document = json::run(support::check_record());
     assert_eq!(document["schema"], "tiermark.run/1");
     assert!(document["parameters"].is_object());
-    assert_eq!((&document["method"], &document["as_published"]), (&"check".into(), &false.into()));
+    assert_eq!((&document["method"]["name"], &document["as_published"]), (&"check".into(), &false.into()));
     assert_eq!((&document["run"], &document["state"]), (&"7c1e04aa".into(), &"done".into()));
     let steps = document["steps"].as_array().unwrap();
     let step = steps.iter().find(|step| step["name"] == "swap-sim" && step["tier"] == "nvme0n1").unwrap();

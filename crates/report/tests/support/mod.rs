@@ -309,6 +309,7 @@ fn lay(index: u32, piece: &Piece, at: f64) -> Laid {
         cpu_system: Some(Nanos(operations * 2_450)),
         observing: Some(Cost { samples: count, cpu: Nanos(count * 90_000), dropped: 0 }),
         predicted: None,
+        each: Vec::new(),
         notes: Vec::new(),
     };
     Laid { step, intervals, samples }

@@ -39,6 +39,8 @@ pub fn of_figures(figures: &Figures) -> Result<Fitted, FitError> {
         origin: Origin::Quoted(&figures.source),
         machine: &machine,
         harness_ns_per_op: None,
+        method: "job",
+        as_published: false,
         steps: views,
         left_out: &[],
     };
@@ -150,6 +152,7 @@ impl Quoted {
             cpu: None,
             failed: None,
             not_run: None,
+            each: &[],
             notes: &[],
             intervals: Vec::new(),
             samples: Vec::new(),

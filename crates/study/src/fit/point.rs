@@ -65,7 +65,7 @@ impl Point {
         // Through the page cache nothing is said about a device, unless each write is followed by a sync.
         let sync_every = match job.sync {
             Sync::None => None,
-            Sync::Dsync => Some(1),
+            Sync::Dsync | Sync::OSync => Some(1),
             Sync::Fsync { every } | Sync::Fdatasync { every } => Some(every.max(1)),
         };
         if !job.direct && !matches!(origin, Origin::Simulated(_)) && sync_every != Some(1) {

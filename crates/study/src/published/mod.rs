@@ -1,0 +1,33 @@
+//! The figures of a method under the names that its readers know, computed from a run's steps as the published procedure
+//! computes them; one file a method. A figure whose step did not come to its end is absent.
+
+mod hdparm;
+
+use crate::model::RunView;
+use serde::Serialize;
+
+/// What a method's readers look for; each serialises to an object with units in the names.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Figures {
+    /// `hdparm -t` and `-T`.
+    Hdparm(hdparm::Hdparm),
+}
+
+/// The figures of a run's method; nothing for a method whose steps say it all.
+pub fn figures(run: &RunView<'_>) -> Option<Figures> {
+    match run.method {
+        "hdparm" => Some(Figures::Hdparm(hdparm::figures(run))),
+        _ => None,
+    }
+}
+
+/// As outputs show them: the readers' own lines.
+impl Figures {
+    /// Lines of text, as the tool of that name prints them.
+    pub fn lines(&self) -> Vec<String> {
+        match self {
+            Figures::Hdparm(figures) => figures.lines(),
+        }
+    }
+}
