@@ -48,7 +48,8 @@ impl Method for Hdparm {
     }
     fn expand(&self, request: &Request<'_>) -> Result<Plan, MethodError> {
         let (site, settings) = (request.site, request.settings);
-        let (direct, offset, seed) = (settings.flag("direct")?, settings.value("offset")?, settings.value("seed")?);
+        let (direct, seed) = (settings.flag("direct")?, settings.value("seed")?);
+        let offset: Bytes = settings.value("offset")?;
         // The default form ends when the rate is known to 2 %; to the letter the clock alone does.
         let until = |at_least| {
             (!request.as_published).then_some(Until {
@@ -88,8 +89,7 @@ impl Method for Hdparm {
         }
         let whole = request.length()?;
         // hdparm ends at the device's end and does not begin again.
-        let left = whole
-            .map(|whole| Bytes((whole.0.saturating_sub(Bytes::from(offset).0) / BUFFER.0 * BUFFER.0).max(BUFFER.0)));
+        let left = whole.map(|whole| Bytes((whole.0.saturating_sub(offset.0) / BUFFER.0 * BUFFER.0).max(BUFFER.0)));
         let mut disk = Job { offset, invalidate: !direct, ..job(3.0, until(1.0)) };
         disk.stop.bytes = left;
         steps.push(step("disk", disk, vec![Act::Sync, Act::Rest(REST), Act::Drop]));
