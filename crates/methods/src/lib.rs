@@ -5,6 +5,7 @@
 
 mod capacity;
 mod check;
+pub mod fio;
 mod hdparm;
 mod job;
 mod profiling;
@@ -44,15 +45,7 @@ impl Request<'_> {
 
     /// The length of what is worked on, where that is known.
     fn length(&self) -> Result<Option<Bytes>, MethodError> {
-        Ok(match &self.site.at {
-            Where::Profile { toml, .. } => Some(profile::Profile::parse(toml)?.size()),
-            Where::File(path) => std::fs::metadata(path).ok().map(|metadata| Bytes(metadata.len())),
-            Where::Device { path, .. } => {
-                let tiers = &self.machine.tiers;
-                tiers.iter().find(|t| t.path.as_ref() == Some(path)).and_then(|tier| tier.size.get().copied())
-            }
-            Where::Memory | Where::Null { .. } | Where::Directory(_) => None,
-        })
+        self.site.length(self.machine)
     }
 }
 
@@ -145,6 +138,16 @@ pub enum MethodError {
     /// No such profile, or one that cannot be used.
     #[error(transparent)]
     Profile(#[from] profile::ProfileError),
+    /// A line of a job file of fio's that is not followed.
+    #[error("{}, line {line}: {why}", path.display())]
+    JobFile {
+        /// The file, or one that it includes.
+        path: PathBuf,
+        /// From 1.
+        line: usize,
+        /// The key in the way, and the way out.
+        why: String,
+    },
     /// Nothing there.
     #[error("{} does not exist; give a directory, a file, a block device, `memory`, `null` or `profile:NAME`", path.display())]
     Missing {

@@ -115,6 +115,19 @@ impl Site {
         Site { room: Known::or_not_reported(change::room(&path).ok()), at: Where::Directory(path), tier, compresses }
     }
 
+    /// The length of what is worked on, where that is known.
+    pub(crate) fn length(&self, machine: &Machine) -> Result<Option<Bytes>, MethodError> {
+        Ok(match &self.at {
+            Where::Profile { toml, .. } => Some(Profile::parse(toml)?.size()),
+            Where::File(path) => std::fs::metadata(path).ok().map(|metadata| Bytes(metadata.len())),
+            Where::Device { path, .. } => {
+                let tier = machine.tiers.iter().find(|tier| tier.path.as_ref() == Some(path));
+                tier.and_then(|tier| tier.size.get().copied())
+            }
+            Where::Memory | Where::Null { .. } | Where::Directory(_) => None,
+        })
+    }
+
     /// The target for a method that wants a test file of `size`, should this be a directory.
     pub fn target(&self, size: Bytes, entropy: basics::job::Entropy, first_step_fills: bool) -> Target {
         match &self.at {
@@ -153,7 +166,7 @@ pub fn figures_in(path: &Path) -> Result<Figures, MethodError> {
     Figures::parse(&text_of(path, "figures")?).map_err(why)
 }
 
-fn text_of(path: &Path, what: &str) -> Result<String, MethodError> {
+pub(crate) fn text_of(path: &Path, what: &str) -> Result<String, MethodError> {
     let read = || -> std::io::Result<String> {
         let mut text = String::new();
         std::fs::File::open(path)?.take(LARGEST_PROFILE).read_to_string(&mut text)?;

@@ -1,9 +1,10 @@
 //! What can be typed. The same definitions make the parser, `--help`, the completions and the man pages.
 
 use anyhow::Result;
+use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -12,6 +13,7 @@ Examples:
   tiermark tiers                      the tiers, the way to them, what that way lets through
   tiermark run swap-sim --on /mnt     what would /mnt do as swap?
   tiermark run job --set rw=randread --set bs=4k --set depth=32 --set runtime=5s --on /mnt
+  tiermark run mine.fio --on /mnt     fio's job files are understood
   tiermark runs; tiermark show last   what was measured
   tiermark compare 7c1e 91ab          did it help?
   tiermark emulate sd-evo-pi5 --size 4GiB    a block device as slow as that card
@@ -67,7 +69,7 @@ pub enum Verb {
     /// The profile goes to standard output or a file as TOML; what it says, between what bounds and from which steps, is
     /// told beside it. It can be run on (`--on profile:FILE.toml`), emulated and edited.
     Profile(ProfileArgs),
-    /// Run a method on a target.
+    /// Run a method or a job file of fio's on a target.
     Run(RunArgs),
     /// List what was run.
     Runs,
@@ -157,12 +159,14 @@ pub struct TiersArgs {
 /// What `run` takes.
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// The method; `tiermark methods` lists them.
+    /// The method; `tiermark methods` lists them. Or a job file of fio's, whose name ends in .fio.
+    #[arg(value_name = "METHOD|FILE.fio")]
     pub method: String,
     /// A directory (a test file is made there and removed), a file (read only), a block device, a tier's name,
-    /// `memory`, `null` for the harness itself, or `profile:NAME` for a published device in virtual time.
+    /// `memory`, `null` for the harness itself, or `profile:NAME` for a published device in virtual time. A job file
+    /// may leave it to its `directory` and `filename`.
     #[arg(long, value_name = "TARGET")]
-    pub on: OsString,
+    pub on: Option<OsString>,
     /// A parameter of the method; `tiermark methods NAME` lists them.
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
@@ -286,7 +290,27 @@ pub enum When {
 
 /// Reads the command line; help, version and mistakes are answered here as clap does, with its exit status 0 or 2.
 pub fn parse() -> Result<Cli> {
-    Ok(Cli::parse())
+    let cli = Cli::parse();
+    if let Verb::Run(args) = &cli.verb {
+        let mistake = match (args.job_file(), &args.on) {
+            (None, None) => Some((ErrorKind::MissingRequiredArgument, "--on TARGET says where the method works")),
+            (Some(_), _) if args.as_published || !args.set.is_empty() => {
+                Some((ErrorKind::ArgumentConflict, "--set and --as-published are for methods; edit the job file"))
+            }
+            _ => None,
+        };
+        if let Some((kind, sentence)) = mistake {
+            Cli::command().error(kind, sentence).exit();
+        }
+    }
+    Ok(cli)
+}
+
+impl RunArgs {
+    /// The job file, when it is one that is to be run.
+    pub fn job_file(&self) -> Option<&Path> {
+        self.method.ends_with(".fio").then(|| Path::new(&self.method))
+    }
 }
 
 /// The definitions, for completions and man pages.

@@ -252,3 +252,41 @@ fn two_runs_at_once_do_not_disturb_each_other() {
     assert_eq!(states, ["done"; 3]);
     home.assert_clean(&home.work());
 }
+
+#[test]
+fn a_job_file_of_fios_runs() {
+    let home = Home::new();
+    let work = home.work();
+    let file = work.join("mine.fio");
+    let path = file.to_str().unwrap();
+    let directory = work.to_str().unwrap();
+    let jobs = "[global]\nsize=4m\ndirectory=${WHERE}\nfilename=data\nthread\n[fill]\nrw=write\nbs=1m\n\
+                [read]\nstonewall\nrw=randread\nbs=8k\nnumber_ios=100\n";
+    std::fs::write(&file, jobs).unwrap();
+    home.run(&["run", path]).code(2).says(&["mine.fio, line 3", "WHERE"]);
+    for (words, jobs) in [
+        (&["run", path][..], jobs.replace("${WHERE}", directory)),
+        (&["run", path, "--on", directory], jobs.to_owned()),
+    ] {
+        std::fs::write(&file, jobs).unwrap();
+        let document = home.json(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
+        assert_eq!(
+            (&document["method"]["name"], &document["parameters"]["ignored"]),
+            (&"fio".into(), &"thread".into())
+        );
+        let [fill, read] = &document["steps"].as_array().unwrap()[..] else { panic!("{document}") };
+        assert_eq!((&fill["name"], &fill["write"]["ops"], &fill["filled"]), (&"fill".into(), &4.into(), &Value::Null));
+        assert_eq!(
+            (&read["name"], &read["read"]["ops"], &read["job"]["bs_B"]),
+            (&"read".into(), &100.into(), &8192.into())
+        );
+        home.assert_clean(&work);
+    }
+    std::fs::write(&file, "[a]\nrw=write\nsize=1m\nverify=md5\n").unwrap();
+    home.run(&["run", path, "--on", "null"]).code(2).says(&["mine.fio, line 4: verify=md5 is not supported"]);
+    std::fs::write(&file, format!("[a]\nrw=write\nsize=4k\nfilename={path}\n")).unwrap();
+    home.run(&["run", path]).code(3).says(&["mine.fio"]);
+    let told = home.run(&["run", path, "--set", "bs=4k"]).code(2);
+    assert!(told.err.contains("edit the job file"), "{told:?}");
+    home.run(&["run", "absent.fio", "--on", "null"]).code(4).says(&["absent.fio"]);
+}

@@ -1,28 +1,26 @@
-//! `tiermark run`: a method on a target.
+//! `tiermark run`: a method or a job file of fio's, on a target.
 
 use crate::cli::{RunArgs, When};
 use crate::context::{self, Context};
 use crate::progress::Bar;
 use crate::{exit, out};
 use anyhow::Result;
-use machine::Root;
-use methods::{MethodError, Request, Settings, Site};
+use basics::Plan;
+use machine::{Machine, Root};
+use methods::{MethodError, Request, Settings, Site, fio};
 use runner::{Finished, Runner};
+use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 
-/// Expands the method to a plan and runs it, or prints it.
+/// Expands the method or the job file to a plan and runs it, or prints it.
 pub fn run(context: &Context, args: &RunArgs) -> Result<ExitCode> {
-    let method = methods::find(&args.method)?;
-    let settings = Settings::parse(method.name(), method.parameters(), &args.set)?;
     let root = Root::live();
     let machine = machine::read(&root);
-    let on = args.on.to_str().ok_or_else(|| MethodError::Unusable {
-        path: args.on.clone().into(),
-        why: "its name is not UTF-8, as records are; give a path whose name is".to_owned(),
-    })?;
-    let site = Site::named(on, args.destroy.as_deref(), &machine, &root)?;
-    let request = Request { site: &site, settings: &settings, as_published: args.as_published, machine: &machine };
-    let plan = method.plan(&request)?;
+    let plan = match args.job_file() {
+        Some(path) => of_job_file(path, args, &machine, &root)?,
+        None => of_method(args, &machine, &root)?,
+    };
     if args.dry_run {
         // What the run would be refused, its plan is refused too.
         runner::may_begin(&plan)?;
@@ -38,6 +36,38 @@ pub fn run(context: &Context, args: &RunArgs) -> Result<ExitCode> {
         out::show(&report::terminal::run(&record, &context.style), &context.style)?;
     }
     Ok(exit::of_run(&finished))
+}
+
+fn of_method(args: &RunArgs, machine: &Machine, root: &Root) -> Result<Plan> {
+    let method = methods::find(&args.method)?;
+    let settings = Settings::parse(method.name(), method.parameters(), &args.set)?;
+    let site = site(args, machine, root)?.ok_or_else(|| MethodError::Missing { path: "".into() })?;
+    let request = Request { site: &site, settings: &settings, as_published: args.as_published, machine };
+    Ok(method.plan(&request)?)
+}
+
+fn of_job_file(path: &Path, args: &RunArgs, machine: &Machine, root: &Root) -> Result<Plan> {
+    let site = site(args, machine, root)?;
+    let request = fio::Request { path, on: site.as_ref(), destroy: args.destroy.as_deref(), machine, root };
+    let plan = fio::plan(&request, &fio::Live(machine))?;
+    for (key, says) in [("ignored", "keys that change nothing here"), ("notes", "not as fio does it")] {
+        if let Some(what) = plan.parameters.get(key) {
+            out::say(&format!("{says}: {what}"));
+        }
+    }
+    Ok(plan)
+}
+
+/// What `--on` names.
+fn site(args: &RunArgs, machine: &Machine, root: &Root) -> Result<Option<Site>, MethodError> {
+    let named = |on: &OsString| {
+        let text = on.to_str().ok_or_else(|| MethodError::Unusable {
+            path: on.clone().into(),
+            why: "its name is not UTF-8, as records are; give a path whose name is".to_owned(),
+        })?;
+        Site::named(text, args.destroy.as_deref(), machine, root)
+    };
+    args.on.as_ref().map(named).transpose()
 }
 
 /// Runs a plan with signals caught, progress shown and errors told.
