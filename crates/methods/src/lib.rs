@@ -6,9 +6,12 @@
 mod capacity;
 mod check;
 pub mod fio;
+mod fsync;
 mod hdparm;
 mod job;
+mod ping;
 mod profiling;
+mod sd_class;
 mod settings;
 mod site;
 mod survey;
@@ -81,8 +84,16 @@ pub trait Method: Sync {
 }
 
 /// Every method that `tiermark run` knows.
-pub const ALL: &[&dyn Method] =
-    &[&job::JobMethod, &swap_sim::SwapSim, &profiling::Profiling, &capacity::FakeCapacity, &hdparm::Hdparm];
+pub const ALL: &[&dyn Method] = &[
+    &job::JobMethod,
+    &swap_sim::SwapSim,
+    &profiling::Profiling,
+    &capacity::FakeCapacity,
+    &hdparm::Hdparm,
+    &fsync::Fsync,
+    &ping::Ping,
+    &sd_class::SdClass,
+];
 
 /// The method of that name.
 ///

@@ -2,8 +2,8 @@
 //! a target of a plan once the method has decided how large a test file should be.
 
 use crate::MethodError;
-use basics::plan::Target;
-use basics::{Bytes, Known, Nanos};
+use basics::plan::{Step, Target};
+use basics::{Bytes, Job, Known, Nanos};
 use machine::{Machine, Root};
 use profile::{Figures, FiguresError, Profile, ProfileError};
 use std::io::Read;
@@ -126,6 +126,12 @@ impl Site {
             }
             Where::Memory | Where::Null { .. } | Where::Directory(_) => None,
         })
+    }
+
+    /// A step here: the run goes on without it when it fails, if it `may_fail`.
+    pub(crate) fn step(&self, name: impl Into<String>, job: Job, may_fail: bool) -> Step {
+        let (name, tier) = (name.into(), self.tier.clone());
+        Step { name, tier, target: 0, job, may_fail, before: vec![], after: vec![] }
     }
 
     /// The target for a method that wants a test file of `size`, should this be a directory.

@@ -45,6 +45,7 @@ pub fn view(record: &Record) -> RunView<'_> {
         harness_ns_per_op: record.run.harness_ns_per_op,
         method: &record.run.plan.method,
         as_published: record.run.plan.as_published,
+        parameters: &record.run.plan.parameters,
         left_out: &record.run.plan.left_out,
         steps,
     }

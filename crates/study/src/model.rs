@@ -6,6 +6,7 @@ use basics::{Each, EngineUse, FailKind, Interval, Job, Known, Nanos, NotRun, Sid
 use machine::Machine;
 use observe::Sample;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// How far a step or a run came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,6 +129,8 @@ pub struct RunView<'a> {
     pub method: &'a str,
     /// To the letter of the published procedure.
     pub as_published: bool,
+    /// The method's parameters, as resolved.
+    pub parameters: &'a BTreeMap<String, String>,
     /// Steps in order.
     pub steps: Vec<StepView<'a>>,
     /// What the plan left out, and why.

@@ -5,6 +5,7 @@ use basics::job::{Block, Direction, Engine, Entropy, Job, Order, Sync};
 use basics::{Bytes, EngineUse, FailKind, Interval, Known, Nanos, NotRun, Side};
 use machine::{Ceiling, Machine, Tier, TierKind};
 use observe::{Disk, Sample};
+use std::collections::BTreeMap;
 
 /// Width of every made interval.
 const WIDTH: Nanos = Nanos(100_000_000);
@@ -58,15 +59,28 @@ pub fn swap(path: &str, tier: &str, priority: i32) -> machine::SwapArea {
 }
 
 /// A run.
-#[derive(Default)]
 pub struct Run {
     pub id: String,
+    pub method: &'static str,
+    pub parameters: BTreeMap<String, String>,
     pub machine: Machine,
     pub steps: Vec<Step>,
     pub left_out: Vec<basics::plan::LeftOut>,
 }
 
+impl Default for Run {
+    fn default() -> Self {
+        let (id, parameters) = (String::new(), BTreeMap::new());
+        Run { id, method: "job", parameters, machine: Machine::default(), steps: Vec::new(), left_out: Vec::new() }
+    }
+}
+
 impl Run {
+    /// A run of this method, with these parameters.
+    pub fn of(method: &'static str, parameters: &[(&str, &str)]) -> Self {
+        let own = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
+        Run { method, parameters: parameters.iter().map(own).collect(), ..Run::default() }
+    }
     pub fn tiers(mut self, tiers: impl IntoIterator<Item = Tier>) -> Self {
         self.machine.tiers.extend(tiers);
         self
@@ -85,8 +99,9 @@ impl Run {
             origin: Origin::Measured,
             machine: &self.machine,
             harness_ns_per_op: None,
-            method: "job",
+            method: self.method,
             as_published: false,
+            parameters: &self.parameters,
             left_out: &self.left_out,
             steps: self.steps.iter().map(Step::view).collect(),
         }

@@ -92,6 +92,7 @@ pub fn fit(steps: &[Ran]) -> study::fit::Fitted {
         harness_ns_per_op: None,
         method: "job",
         as_published: false,
+        parameters: const { &std::collections::BTreeMap::new() },
         steps: views,
         left_out: &[],
     };

@@ -1,7 +1,13 @@
 //! The figures of a method under the names that its readers know, computed from a run's steps as the published procedure
 //! computes them; one file a method. A figure whose step did not come to its end is absent.
 
+mod fsync;
 mod hdparm;
+mod ping;
+mod point;
+mod sd_class;
+
+pub use sd_class::classes;
 
 use crate::model::RunView;
 use serde::Serialize;
@@ -12,12 +18,21 @@ use serde::Serialize;
 pub enum Figures {
     /// `hdparm -t` and `-T`.
     Hdparm(hdparm::Hdparm),
+    /// Durable writes.
+    Fsync(fsync::Fsync),
+    /// Single requests.
+    Ping(ping::Ping),
+    /// Speed classes of SD cards.
+    SdClass(sd_class::SdClass),
 }
 
 /// The figures of a run's method; nothing for a method whose steps say it all.
 pub fn figures(run: &RunView<'_>) -> Option<Figures> {
     match run.method {
         "hdparm" => Some(Figures::Hdparm(hdparm::figures(run))),
+        "fsync" => Some(Figures::Fsync(fsync::figures(run))),
+        "ping" => ping::figures(run).map(Figures::Ping),
+        "sd-class" => sd_class::figures(run).map(Figures::SdClass),
         _ => None,
     }
 }
@@ -28,6 +43,9 @@ impl Figures {
     pub fn lines(&self) -> Vec<String> {
         match self {
             Figures::Hdparm(figures) => figures.lines(),
+            Figures::Fsync(figures) => figures.lines(),
+            Figures::Ping(figures) => figures.lines(),
+            Figures::SdClass(figures) => figures.lines(),
         }
     }
 }
