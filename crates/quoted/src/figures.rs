@@ -170,6 +170,24 @@ impl Figures {
         }
     }
 
+    /// What was asked for, as far as the text says: figures of different work are not held against each other.
+    pub fn asked(&self) -> Vec<(&'static str, String)> {
+        let mut asked = Vec::new();
+        let mut put = |name, value: Option<String>| asked.extend(value.map(|value| (name, value)));
+        match self {
+            Figures::Hdparm(hdparm) => put("the way past the page cache", Some(hdparm.direct.to_string())),
+            Figures::FioJson(fio) | Figures::FioText(fio) => {
+                put("the order and direction", fio.rw.clone());
+                put("the block size", fio.block_b.map(|bytes| format!("{bytes} B")));
+                put("the depth", fio.depth.map(|depth| depth.to_string()));
+                put("the number of jobs", fio.jobs.map(|jobs| jobs.to_string()));
+            }
+            Figures::Iozone(iozone) => put("the length of the file", Some(format!("{} KiB", iozone.file_kib))),
+            Figures::Dd(_) => {}
+        }
+        asked
+    }
+
     /// Every measured figure by its name, in the order in which they are printed; what was asked for (sizes, depths) names
     /// rows and is no figure.
     pub fn list(&self) -> Vec<Figure> {
@@ -227,7 +245,7 @@ impl List {
             {
                 self.push(format!("{name}.{kind}.{part}"), value, Some(false));
             }
-            let percent = |name: &str| name[1..].replace('_', ".").parse().unwrap_or(f64::NAN);
+            let percent = |name: &str| name.trim_start_matches('p').replace('_', ".").parse().unwrap_or(f64::NAN);
             let mut percentiles: Vec<_> = spread.percentiles.iter().collect();
             percentiles.sort_by(|a, b| percent(a.0).total_cmp(&percent(b.0)));
             for (part, value) in percentiles {

@@ -86,7 +86,7 @@ impl Store {
 
     pub(crate) fn head(&self, number: i64) -> Result<Run, RecordError> {
         let sql = "SELECT id, state, origin, started_ns, ended_ns, version, command, target, plan, machine,
-                          harness_ns_per_op, notes FROM run WHERE number = ?";
+                          harness_ns_per_op, notes, quoted FROM run WHERE number = ?";
         let run = |row: &Row<'_>| {
             Ok(Run {
                 id: row.get(0)?,
@@ -101,6 +101,7 @@ impl Store {
                 machine: from_json(row, 9)?,
                 harness_ns_per_op: row.get(10)?,
                 notes: from_json(row, 11)?,
+                quoted: maybe_json(row, 12)?,
             })
         };
         self.db.query_row(sql, [number], run).map_err(self.fail())

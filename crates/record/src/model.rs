@@ -4,6 +4,7 @@ use basics::{Bytes, Each, EngineUse, FailKind, Interval, Job, Nanos, NotRun, Pla
 use machine::Machine;
 use observe::{Cost, Sample};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// A run's name: eight hexadecimal digits; any unambiguous beginning of at least four is accepted from users.
@@ -64,7 +65,7 @@ pub enum Origin {
     Measured,
     /// Computed in virtual time from the named profile.
     Simulated(String),
-    /// Somebody else's figures, from the named source.
+    /// Somebody else's figures, printed in the named format.
     Quoted(String),
 }
 
@@ -95,6 +96,41 @@ pub struct Run {
     pub harness_ns_per_op: Option<f64>,
     /// What a reader must know, each a sentence.
     pub notes: Vec<String>,
+    /// What another program printed: such a run has these figures and no steps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quoted: Option<quoted::Figures>,
+}
+
+impl Run {
+    /// A run of figures that another program printed. Neither the machine nor the time of the measurement is known; it
+    /// stands under the time at which it was taken over.
+    pub fn quoted(block: quoted::Block, taken: Nanos, command: &str, version: &str) -> Self {
+        let format = block.format.name();
+        let plan = Plan {
+            method: format.to_owned(),
+            parameters: BTreeMap::new(),
+            as_published: false,
+            seed: 0,
+            targets: Vec::new(),
+            steps: Vec::new(),
+            left_out: Vec::new(),
+        };
+        Run {
+            id: new_id(),
+            state: State::Done,
+            origin: Origin::Quoted(format.to_owned()),
+            started: taken,
+            ended: None,
+            version: version.to_owned(),
+            command: command.to_owned(),
+            target: if block.what.is_empty() { "unnamed".to_owned() } else { block.what },
+            plan,
+            machine: Machine::default(),
+            harness_ns_per_op: None,
+            notes: Vec::new(),
+            quoted: Some(block.figures),
+        }
+    }
 }
 
 /// The account of one step.

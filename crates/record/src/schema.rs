@@ -7,10 +7,13 @@ use rusqlite::{Connection, Transaction};
 pub const APPLICATION_ID: i32 = 0x544D_524B;
 
 /// The n-th entry turns version n into version n + 1; an empty file is version 0.
-const MIGRATIONS: [&str; 2] = [VERSION_1, VERSION_2];
+const MIGRATIONS: [&str; 3] = [VERSION_1, VERSION_2, VERSION_3];
 
 /// Operations that are kept one by one, as a JSON array of `Each`.
 const VERSION_2: &str = "ALTER TABLE step ADD COLUMN operations TEXT";
+
+/// Figures that another program printed, as JSON of `quoted::Figures`; NULL in a run of ours.
+const VERSION_3: &str = "ALTER TABLE run ADD COLUMN quoted TEXT";
 
 /// The version that this program reads and writes.
 pub const VERSION: i64 = MIGRATIONS.len() as i64;
@@ -158,7 +161,7 @@ mod tests {
         let mut db = Connection::open_in_memory().unwrap();
         migrated(&mut db, 0, &MIGRATIONS).unwrap();
         assert_eq!(kind(&db).unwrap(), Kind::Ours(VERSION));
-        let next = [VERSION_1, VERSION_2, "ALTER TABLE run ADD COLUMN colour TEXT NOT NULL DEFAULT 'blue'"];
+        let next = [VERSION_1, VERSION_2, VERSION_3, "ALTER TABLE run ADD COLUMN colour TEXT NOT NULL DEFAULT 'blue'"];
         migrated(&mut db, VERSION, &next).unwrap();
         assert_eq!(kind(&db).unwrap(), Kind::Ours(VERSION + 1));
         db.query_row("SELECT count(colour) FROM run", [], |row| row.get::<_, i64>(0)).unwrap();
@@ -168,7 +171,12 @@ mod tests {
     fn a_migration_that_fails_leaves_the_file_as_it_was() {
         let mut db = Connection::open_in_memory().unwrap();
         migrated(&mut db, 0, &MIGRATIONS).unwrap();
-        let broken = [VERSION_1, VERSION_2, "ALTER TABLE run ADD COLUMN colour TEXT; ALTER TABLE nowhere ADD COLUMN x"];
+        let broken = [
+            VERSION_1,
+            VERSION_2,
+            VERSION_3,
+            "ALTER TABLE run ADD COLUMN colour TEXT; ALTER TABLE nowhere ADD COLUMN x",
+        ];
         migrated(&mut db, VERSION, &broken).unwrap_err();
         assert_eq!(kind(&db).unwrap(), Kind::Ours(VERSION));
         db.query_row("SELECT colour FROM run", [], |row| row.get::<_, String>(0)).unwrap_err();

@@ -202,6 +202,29 @@ impl Store {
         Ok(run.id)
     }
 
+    /// Takes in figures that another program printed, a run for each block, all of them or none. Gives their names.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub fn quote(
+        &mut self,
+        blocks: Vec<quoted::Block>,
+        command: &str,
+        version: &str,
+    ) -> Result<Vec<RunId>, RecordError> {
+        let fail = self.fail();
+        let transaction = immediate(&mut self.db).map_err(&fail)?;
+        let mut ids = Vec::new();
+        for block in blocks {
+            let mut run = Run::quoted(block, now(), command, version);
+            run.id = free_id(&transaction, &run.id).map_err(&fail)?;
+            insert_run(&transaction, &run).map_err(&fail)?;
+            ids.push(run.id);
+        }
+        transaction.commit().map_err(&fail)?;
+        Ok(ids)
+    }
+
     /// Makes the run's spool in memory-backed storage. Its path stands in the database before the file exists.
     ///
     /// # Errors
@@ -433,8 +456,8 @@ pub(crate) fn insert_run(transaction: &Connection, run: &Run) -> rusqlite::Resul
     }
     transaction.execute(
         "INSERT INTO run (id, state, origin, started_ns, ended_ns, version, command, target, method, tiers, plan,
-                          machine, harness_ns_per_op, notes)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                          machine, harness_ns_per_op, notes, quoted)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         params![
             run.id,
             json(&run.state)?,
@@ -450,6 +473,7 @@ pub(crate) fn insert_run(transaction: &Connection, run: &Run) -> rusqlite::Resul
             json(&run.machine)?,
             run.harness_ns_per_op,
             json(&run.notes)?,
+            run.quoted.as_ref().map(json).transpose()?,
         ],
     )?;
     Ok(transaction.last_insert_rowid())

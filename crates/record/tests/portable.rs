@@ -212,3 +212,27 @@ fn a_hostile_file_changes_nothing() {
     assert!(matches!(there.import(&b"not packed at all"[..]), Err(RecordError::NotPortable { .. })));
     assert_eq!(there.runs().unwrap(), []);
 }
+
+#[test]
+fn quoted_figures_are_kept_whole_and_travel() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut here = Store::open(&dir.path().join("here.db")).unwrap();
+    let mut there = Store::open(&dir.path().join("there.db")).unwrap();
+    let text = "/dev/sda:\n Timing cached reads:   136 MB in  2.01 seconds =  67.52 MB/sec\n\
+                /dev/sdb:\n Timing buffered disk reads: 1232 MB in  3.00 seconds = 410.22 MB/sec\n";
+    let blocks = quoted::read(text).unwrap();
+    let ids = here.quote(blocks.clone(), "tiermark import notes.txt", "0.1.0").unwrap();
+    assert_eq!(ids.len(), 2);
+    for (id, block) in ids.iter().zip(blocks) {
+        let record = here.load(id).unwrap();
+        assert_eq!(record.run.quoted, Some(block.figures));
+        assert_eq!((record.run.target, record.run.state), (block.what, record::State::Done));
+        assert_eq!(record.run.origin, record::Origin::Quoted("hdparm".into()));
+        assert_eq!(record.steps, []);
+        let mut file = Vec::new();
+        here.export(id, &mut file).unwrap();
+        assert_eq!(there.import(&file[..]).unwrap(), *id);
+        assert_eq!(there.load(id).unwrap(), here.load(id).unwrap());
+    }
+    assert_eq!(there.runs().unwrap().iter().map(|run| run.steps).collect::<Vec<_>>(), [0, 0]);
+}

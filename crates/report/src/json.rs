@@ -37,7 +37,7 @@ impl Object {
 }
 
 /// At six significant digits: more is noise, and `0.1` shall not read `0.10000000000000001`.
-fn number(value: f64) -> Value {
+pub(crate) fn number(value: f64) -> Value {
     if !value.is_finite() {
         return Value::Null;
     }
@@ -160,12 +160,18 @@ fn head(schema: &str, record: &Record) -> Object {
 /// The method with the figures that its readers know, where it has any of its own.
 fn method(record: &Record) -> Value {
     let plan = &record.run.plan;
-    let figures = study::published::figures(&view(record));
+    let figures = study::published::figures(&view(record)).map(|figures| json!(figures));
+    let figures = figures.or_else(|| record.run.quoted.as_ref().map(fields));
     Object::default()
         .with("name", plan.method.as_str())
         .with("as_published", plan.as_published)
-        .maybe("figures", figures.map(|figures| json!(figures)))
+        .maybe("figures", figures)
         .build()
+}
+
+/// What another program printed, under the names of its type, without the name of its format.
+fn fields(figures: &quoted::Figures) -> Value {
+    json!(figures).get_mut("figures").map(Value::take).unwrap_or_default()
 }
 
 /// Operations that were kept one by one.
@@ -547,10 +553,19 @@ pub fn plan(plan: &Plan) -> Value {
     json!({"schema": "tiermark.plan/1", "hash": plan.hash(), "plan": plan})
 }
 
-/// `import --json`: the name under which the run is kept here, and which of its figures contradict each other.
-pub fn imported(record: &Record) -> Value {
-    let marks = study::little::marks(&crate::view(record));
-    json!({"schema": "tiermark.import/1", "runs": [{"run": record.run.id.as_str(), "inconsistent": marks}]})
+/// `import --json`: the names under which the runs are kept here, whose figures they are, and which contradict each other.
+pub fn imported(records: &[Record]) -> Value {
+    let one = |record: &Record| {
+        let quoted = record.run.quoted.as_ref();
+        Object::default()
+            .with("run", record.run.id.as_str())
+            .with("source_format", quoted.map_or("tiermark", |figures| figures.format().name()))
+            .with("target", record.run.target.as_str())
+            .maybe("figures", quoted.map(fields))
+            .with("inconsistent", study::little::marks(&crate::view(record)))
+            .build()
+    };
+    json!({"schema": "tiermark.import/1", "runs": records.iter().map(one).collect::<Vec<_>>()})
 }
 
 /// `profile … --json`: one profile, every field under the name that its TOML has.

@@ -47,6 +47,7 @@ pub fn view(record: &Record) -> RunView<'_> {
         as_published: record.run.plan.as_published,
         parameters: &record.run.plan.parameters,
         left_out: &record.run.plan.left_out,
+        quoted: record.run.quoted.as_ref(),
         steps,
     }
 }

@@ -26,6 +26,16 @@ fn timestamp(unix: Nanos) -> Option<Timestamp> {
     Timestamp::from_nanosecond(i128::from(unix.0)).ok()
 }
 
+/// Quoted figures as text, in their order: as they were printed, at six significant digits.
+pub fn quoted(figures: &quoted::Figures) -> Vec<(String, String)> {
+    let text = |figure: quoted::figures::Figure| {
+        let value = crate::json::number(figure.value).to_string();
+        let value = value.strip_suffix(".0").unwrap_or(&value).to_owned();
+        (figure.name, value)
+    };
+    figures.list().into_iter().map(text).collect()
+}
+
 /// How long a run took, when it has ended.
 pub fn lasted(run: &Run) -> Option<Nanos> {
     run.ended.map(|ended| ended - run.started)

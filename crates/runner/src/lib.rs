@@ -75,6 +75,7 @@ impl Runner<'_> {
             machine,
             harness_ns_per_op: harness,
             notes,
+            quoted: None,
         };
         let id = self.store.begin(&run)?;
         let spool: SharedSpool = match self.store.spool(&id) {

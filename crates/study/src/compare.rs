@@ -5,6 +5,7 @@
 //! usual scatter between runs ([`Kind`]) is added to it.
 
 use crate::model::{Comparison, FigureComparison, RunView, State, StepView, Verdict};
+use crate::quotes;
 use crate::series::{self, Way};
 use crate::work;
 use basics::stats::{batch_means, mean, median, stdev, student_t};
@@ -62,6 +63,14 @@ pub fn compare(before: &[RunView<'_>], after: &[RunView<'_>]) -> Comparison {
             (None, _) => {}
         }
     }
+    let (pairs, unpaired) = quotes::pairs(before, after);
+    for pair in pairs {
+        let kind = if pair.more_is_better { RATE } else { TAIL };
+        let side = |values: &[f64]| values.iter().map(|value| Measured { value: *value, noise: Some(0.0) }).collect();
+        let (old, new): (Vec<_>, Vec<_>) = (side(&pair.before), side(&pair.after));
+        figures.extend(compare_figure("quoted", None, pair.name, kind, &old, &new));
+    }
+    unmatched.extend(unpaired);
     let seen = keys(before);
     let new = keys(after).into_iter().filter(|key| !seen.contains(key));
     unmatched.extend(new.map(|(n, t)| format!("{}: {}", label(n, t), alone(before, n, t, "after", "before"))));
@@ -258,7 +267,7 @@ fn headline(figures: &[FigureComparison]) -> String {
     let (better, worse, same) = (count(Verdict::Better), count(Verdict::Worse), count(Verdict::Same));
     let unclear = count(Verdict::Unclear);
     match figures.len() {
-        0 => "Nothing in common: no step stands in both.".to_owned(),
+        0 => "Nothing in common: no step or figure stands in both.".to_owned(),
         all if same == all => format!("No difference seen in any of {all} figures."),
         all => format!("Of {all} figures {better} are better, {worse} worse, {same} the same, {unclear} unclear."),
     }

@@ -15,6 +15,7 @@ mod likeness;
 pub mod little;
 pub mod model;
 pub mod published;
+mod quotes;
 mod series;
 mod stalls;
 mod summary;

@@ -133,6 +133,8 @@ pub struct RunView<'a> {
     pub parameters: &'a BTreeMap<String, String>,
     /// Steps in order.
     pub steps: Vec<StepView<'a>>,
+    /// What another program printed, in place of steps.
+    pub quoted: Option<&'a quoted::Figures>,
     /// What the plan left out, and why.
     pub left_out: &'a [LeftOut],
 }

@@ -66,6 +66,7 @@ pub struct Run {
     pub machine: Machine,
     pub steps: Vec<Step>,
     pub left_out: Vec<basics::plan::LeftOut>,
+    pub quoted: Option<quoted::Figures>,
 }
 
 impl Default for Run {
@@ -103,6 +104,7 @@ impl Run {
             as_published: false,
             parameters: &self.parameters,
             left_out: &self.left_out,
+            quoted: self.quoted.as_ref(),
             steps: self.steps.iter().map(Step::view).collect(),
         }
     }

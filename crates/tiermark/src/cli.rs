@@ -102,7 +102,10 @@ pub enum Verb {
         #[arg(long, short, value_name = "FILE")]
         out: Option<PathBuf>,
     },
-    /// Take a run from a file that `export` wrote.
+    /// Take runs from a file that `export` wrote, or from text that other programs printed.
+    ///
+    /// Lines of hdparm, fio's JSON or text, iozone's table and dd's last line are found wherever they stand in the text; each
+    /// block becomes a run of quoted figures, which show, compare, report and profile take.
     Import {
         /// The file; `-` is standard input.
         file: PathBuf,

@@ -5,6 +5,7 @@ use crate::out;
 use change::ChangeError;
 use methods::MethodError;
 use profile::ProfileError;
+use quoted::QuoteError;
 use record::RecordError;
 use runner::{Finished, Kind, RunError};
 use slowdisk::SlowdiskError;
@@ -55,6 +56,12 @@ fn status(error: &anyhow::Error) -> u8 {
         Some(SlowdiskError::Profile(_)) => return USAGE,
         Some(SlowdiskError::Told(_)) => return UNMET,
         Some(_) => return MISSING,
+        None => {}
+    }
+    // Text that is nobody's is a file that is not what is needed; text that only looks like somebody's is used wrongly.
+    match error.downcast_ref::<QuoteError>() {
+        Some(QuoteError::Nothing) => return MISSING,
+        Some(QuoteError::Broken { .. }) => return USAGE,
         None => {}
     }
     if error.is::<ProfileError>() || error.is::<study::fit::FitError>() {

@@ -95,6 +95,7 @@ pub fn fit(steps: &[Ran]) -> study::fit::Fitted {
         parameters: const { &std::collections::BTreeMap::new() },
         steps: views,
         left_out: &[],
+        quoted: None,
     };
     study::fit::fit("fit", &[view]).unwrap()
 }

@@ -40,6 +40,7 @@ pub fn run() -> Run {
         machine: machine::Machine { model: "Raspberry Pi 5".to_owned().into(), ..Default::default() },
         harness_ns_per_op: Some(13.25),
         notes: vec!["a note".into()],
+        quoted: None,
     }
 }
 

@@ -137,6 +137,8 @@ struct RunText {
     engines: Vec<(String, String)>,
     resembles: Vec<Likeness>,
     steps: Vec<StepText>,
+    /// What another program printed, in place of steps.
+    quoted: Vec<(String, String)>,
 }
 
 #[derive(Serialize)]
@@ -206,7 +208,10 @@ pub fn page(entries: &[Entry<'_>]) -> Page {
         colors: Vec::new(),
     };
     if let Some(first) = records.first() {
-        page.machine = words::machine(&first.run.machine);
+        // Whose machine quoted figures are of is not known.
+        if first.run.quoted.is_none() {
+            page.machine = words::machine(&first.run.machine);
+        }
         page.when = when(first);
     }
     for entry in entries {
@@ -260,6 +265,9 @@ fn headline(entries: &[Entry<'_>]) -> String {
         Some(format!("{subject}: {iops} {way} operations a second, {mbps} MB/s{p99}."))
     });
     let run = &first.record.run;
+    if run.quoted.is_some() {
+        return format!("{} of {}, as it was printed.", run.plan.method, run.target);
+    }
     said.unwrap_or_else(|| format!("{} on {} measured nothing to its end.", run.plan.method, run.target))
 }
 
@@ -289,7 +297,7 @@ fn alarms(records: &[&Record]) -> Vec<String> {
                 out.push(format!("Run {id} is simulated from the profile {profile}; its curves are dashed."))
             }
             Origin::Quoted(source) => {
-                out.push(format!("The figures of run {id} are quoted from {source}; its curves are dashed."))
+                out.push(format!("The figures of run {id} are quoted from {source}; they are in the table below."))
             }
         }
     }
@@ -530,6 +538,7 @@ fn run_text(entry: &Entry<'_>) -> RunText {
         engines: engines(record),
         resembles: entry.study.as_ref().map(resembles).unwrap_or_default(),
         steps: steps.collect(),
+        quoted: run.quoted.as_ref().map(words::quoted).unwrap_or_default(),
     }
 }
 

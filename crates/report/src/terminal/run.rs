@@ -18,7 +18,10 @@ pub fn run(record: &Record, style: &Style) -> String {
         when.push_str(&format!(" after {}", words::duration(lasted)));
     }
     let mut out = style.both_ends(&format!("run {}  {} on {}", run.id, run.plan.method, run.target), &when);
-    out.push_str(&style.paragraph("", &words::machine(&run.machine), Tone::Faint));
+    // Whose machine quoted figures are of is not known.
+    if run.quoted.is_none() {
+        out.push_str(&style.paragraph("", &words::machine(&run.machine), Tone::Faint));
+    }
     if let Some(caution) = origin(&run.origin).caution() {
         out.push_str(&style.paragraph("", &caution, Tone::Fair));
     }
@@ -34,6 +37,10 @@ pub fn run(record: &Record, style: &Style) -> String {
             out.push_str(&style.paragraph(" ", &line, Tone::Plain));
         }
     }
+    if let Some(quoted) = &run.quoted {
+        out.push('\n');
+        out.push_str(&self::quoted(quoted, style));
+    }
     for (step, summary) in record.steps.iter().zip(summaries(record)) {
         out.push('\n');
         out.push_str(&self::step(step, &summary, style));
@@ -48,11 +55,27 @@ pub fn run(record: &Record, style: &Style) -> String {
     out
 }
 
+/// What another program printed, figure by figure.
+fn quoted(figures: &quoted::Figures, style: &Style) -> String {
+    let mut grid = Grid::new(style, &[("figure", Align::Left), ("as printed", Align::Right)]);
+    for (name, value) in words::quoted(figures) {
+        grid.row(vec![(name, Tone::Plain), (value, Tone::Strong)]);
+    }
+    let asked: Vec<String> = figures.asked().into_iter().map(|(name, value)| format!("{name}: {value}")).collect();
+    let asked = if asked.is_empty() { String::new() } else { style.paragraph("  ", &asked.join("; "), Tone::Faint) };
+    format!("{}{asked}", grid.render())
+}
+
 fn foot(record: &Record, style: &Style) -> String {
     let run = &record.run;
     let mut out = String::new();
     for note in &run.notes {
         out.push_str(&style.paragraph("  note  ", note, Tone::Plain));
+    }
+    if run.quoted.is_some() {
+        let taken = format!("{}  (tiermark {})", run.command, run.version);
+        out.push_str(&style.paragraph("  ", &taken, Tone::Faint));
+        return out;
     }
     let mut cost = run.harness_ns_per_op.map_or_else(
         || "harness not calibrated".to_owned(),

@@ -485,6 +485,7 @@ pub fn record_of(pieces: &[Piece]) -> Record {
             machine: machine(),
             harness_ns_per_op: Some(14.2),
             notes: Vec::new(),
+            quoted: None,
         },
         steps,
         intervals,

@@ -44,6 +44,7 @@ pub fn of_figures(figures: &Figures) -> Result<Fitted, FitError> {
         parameters: const { &std::collections::BTreeMap::new() },
         steps: views,
         left_out: &[],
+        quoted: None,
     };
     let marks = little::marks(&run);
     let runs = [run];

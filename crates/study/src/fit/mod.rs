@@ -8,6 +8,7 @@ mod figures;
 mod limits;
 mod pattern;
 mod point;
+mod quotes;
 mod replay;
 
 use crate::capacity::{Capacity, capacity};
@@ -20,6 +21,7 @@ use point::Point;
 use profile::Profile;
 use profile::distribution::{Latency, Law};
 use profile::format::{Alternative, Cache, Confidence, Direction, Flush, Slowdown, Stall};
+pub use quotes::of_quoted;
 use std::collections::BTreeMap;
 use thiserror::Error;
 
@@ -41,6 +43,9 @@ pub enum FitError {
          a closed loop, each with one block size; `tiermark profile --on TARGET` runs a set of them"
     )]
     Nothing,
+    /// Figures that somebody else's program printed, and that say too little.
+    #[error("no profile comes out of these figures: {0}")]
+    Unfit(String),
     /// What came out is no profile.
     #[error("no sensible profile comes out of these figures: {0}")]
     Nonsense(String),

@@ -28,6 +28,10 @@ pub enum Figures {
 
 /// The figures of a run's method; nothing for a method whose steps say it all.
 pub fn figures(run: &RunView<'_>) -> Option<Figures> {
+    // What another program printed stands as it was printed.
+    if run.quoted.is_some() {
+        return None;
+    }
     match run.method {
         "hdparm" => Some(Figures::Hdparm(hdparm::figures(run))),
         "fsync" => Some(Figures::Fsync(fsync::figures(run))),

@@ -65,6 +65,17 @@ fn fit(context: &Context, args: &ProfileArgs) -> Result<(Fitted, ExitCode)> {
     };
     let store = context.open_for_reading()?;
     let records = ids.iter().map(|id| store.load(id)).collect::<Result<Vec<_>, _>>()?;
+    let quoted: Vec<_> = records.iter().filter_map(|record| record.run.quoted.as_ref()).collect();
+    if !quoted.is_empty() && quoted.len() < records.len() {
+        let mixed =
+            "runs of quoted figures and measured runs are not fitted together; name only the ones or the others";
+        return Err(study::fit::FitError::Unfit(mixed.to_owned()).into());
+    }
+    if let ([first, ..], [record, ..]) = (quoted.as_slice(), records.as_slice()) {
+        let format = first.format().name();
+        let name = args.name.clone().unwrap_or_else(|| format.to_owned());
+        return Ok((study::fit::of_quoted(&name, &format!("{format} on {}", record.run.target), &quoted)?, code));
+    }
     let views: Vec<_> = records.iter().map(report::view).collect();
     let name = args.name.clone().unwrap_or_else(|| report::profile_name(&records));
     Ok((study::fit::fit(&name, &views)?, code))
