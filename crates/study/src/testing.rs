@@ -72,7 +72,15 @@ pub struct Run {
 impl Default for Run {
     fn default() -> Self {
         let (id, parameters) = (String::new(), BTreeMap::new());
-        Run { id, method: "job", parameters, machine: Machine::default(), steps: Vec::new(), left_out: Vec::new() }
+        Run {
+            id,
+            method: "job",
+            parameters,
+            machine: Machine::default(),
+            steps: Vec::new(),
+            left_out: Vec::new(),
+            quoted: None,
+        }
     }
 }
 
