@@ -36,7 +36,8 @@ pub enum Request {
 /// Streams whose ends are remembered, to tell sequential from random operations.
 const STREAMS: usize = 16;
 /// An operation goes on with a stream when it begins this many of its own lengths, at most, from where the stream ended:
-/// the kernel splits large operations and a queue reorders them.
+/// a queue reorders. What two operations have not yet made a stream goes on exactly where it ended: in a small region
+/// random places are near to each other too.
 const STRAY: u64 = 4;
 
 /// The model at work. Times are nanoseconds since it was made.
@@ -71,10 +72,21 @@ pub struct Device {
 struct Side {
     random: Medium,
     sequential: Option<Medium>,
-    /// Where streams ended and when the last operation of each will be done; the latest at the back.
-    streams: VecDeque<(u64, f64)>,
+    /// The latest at the back.
+    streams: VecDeque<Stream>,
     /// Until when operations of this direction are under way.
     busy_until: f64,
+}
+
+/// Operations that go on where others ended.
+#[derive(Debug, Clone, Copy)]
+struct Stream {
+    /// Where the next one is expected.
+    end: u64,
+    /// When the last one will be done.
+    done: f64,
+    /// It has more than one operation.
+    is_known: bool,
 }
 
 /// Time on the medium.
@@ -140,16 +152,18 @@ impl Side {
         }
     }
     /// The stream that an operation goes on with, if it does, taken out.
-    fn stream(&mut self, offset: u64, len: u64) -> Option<(u64, f64)> {
-        let near = |end: &u64| end.abs_diff(offset) <= STRAY * len;
-        let index = self.streams.iter().rposition(|(end, _)| near(end))?;
+    fn stream(&mut self, offset: u64, len: u64) -> Option<Stream> {
+        let stray = |stream: &Stream| if stream.is_known { STRAY * len } else { 0 };
+        let index = self.streams.iter().rposition(|stream| stream.end.abs_diff(offset) <= stray(stream))?;
         self.streams.remove(index)
     }
-    fn remember(&mut self, end: u64, done: f64) {
+    /// Keeps what an operation up to `end` has made of the stream that it went on with.
+    fn remember(&mut self, before: Option<Stream>, end: u64, done: f64) {
         if self.streams.len() == STREAMS {
             self.streams.pop_front();
         }
-        self.streams.push_back((end, done));
+        let end = before.map_or(end, |before| before.end.max(end));
+        self.streams.push_back(Stream { end, done, is_known: before.is_some() });
     }
 }
 
@@ -261,7 +275,7 @@ impl Device {
         // A stream's end is remembered whether or not it makes a difference here.
         let stream = side.stream(offset, len);
         let (medium, begin, sequential) = match (&side.sequential, stream) {
-            (Some(sequential), Some((_, before))) => (sequential, begin.max(before), true),
+            (Some(sequential), Some(before)) => (sequential, begin.max(before.done), true),
             _ => (&side.random, begin, false),
         };
         let time = medium.time(len as f64, &mut self.rng) * factor;
@@ -271,7 +285,7 @@ impl Device {
         if channel.is_some() {
             self.channels.push(Reverse(done as u64));
         }
-        side.remember(stream.map_or(0, |(end, _)| end).max(offset + len), done);
+        side.remember(stream, offset + len, done);
         if self.link.queue.is_some() {
             self.queue.push(Reverse(done as u64));
         }
@@ -309,7 +323,7 @@ impl Device {
         let time = (1e3 * more_us * factor).max(0.0);
         let start = run.done + (arrived - run.arrived);
         let done = stalled(&self.stalls, self.seed, start, time.max(room - start));
-        side.remember(stream.map_or(0, |(end, _)| end).max(offset + len), done);
+        side.remember(stream, offset + len, done);
         for heap in [&mut self.channels, &mut self.queue] {
             let mut all = std::mem::take(heap).into_vec();
             if let Some(own) = all.iter_mut().find(|own| own.0 == run.done as u64) {
