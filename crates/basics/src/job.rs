@@ -133,6 +133,9 @@ pub enum Entropy {
     Incompressible,
     /// Random, but the same 4 KiB block over and over: deduplicates.
     Deduplicable,
+    /// Eight random bytes at the start of each 4 KiB, the rest zeros: what iozone writes unless told otherwise. Nearly as
+    /// compressible as zeros.
+    Stamps,
     /// Each sector of 512 B says where it was written, under the job's seed. Reads of such a job are held against that: it
     /// ends at the first sector that says something else.
     Tagged,

@@ -74,7 +74,7 @@ impl Filler {
     /// Fills a whole buffer, once.
     pub(crate) fn fill(&mut self, buffer: &mut [u8]) {
         match self.entropy {
-            Entropy::Zeros => buffer.fill(0),
+            Entropy::Zeros | Entropy::Stamps => buffer.fill(0),
             Entropy::Incompressible | Entropy::Tagged => self.random(buffer),
             Entropy::Compressible => {
                 for page in buffer.chunks_mut(PAGE) {
@@ -100,6 +100,7 @@ impl Filler {
             Entropy::Tagged => return tag(self.key, part, offset),
             Entropy::Incompressible => PAGE,
             Entropy::Compressible => PAGE / 2,
+            Entropy::Stamps => SECTOR,
         };
         for page in part.chunks_mut(PAGE) {
             let half = random.min(page.len().div_ceil(PAGE / random));
@@ -149,6 +150,7 @@ mod tests {
     fn each_entropy_compresses_and_repeats_as_it_says() {
         let cases = [
             (Entropy::Zeros, 0.0..0.01, 0.0..0.01),
+            (Entropy::Stamps, 0.0..0.02, 1.0..1.01),
             (Entropy::Compressible, 0.48..0.56, 1.0..1.01),
             (Entropy::Incompressible, 0.99..1.01, 1.0..1.01),
             (Entropy::Deduplicable, 0.0..0.1, 0.0..0.01),

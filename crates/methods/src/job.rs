@@ -59,7 +59,7 @@ const PARAMETERS: &[Parameter] = &[
         "entropy",
         &[],
         Is("incompressible"),
-        "what is written: zeros, compressible (2:1), incompressible, dedup; tagged: with its place, which reads look for",
+        "what is written: zeros, stamps (8 B of each 4 KiB), compressible (2:1), incompressible, dedup; tagged: with its place, which reads look for",
     ),
     parameter("engine", &["ioengine"], Is("auto"), "auto, psync, io_uring, mmap or memory"),
     parameter("interval", &["log_avg_msec"], Is("100ms"), "width of an interval of the series"),
@@ -151,8 +151,9 @@ fn job(settings: &Settings) -> Result<Job, MethodError> {
         "compressible" => Entropy::Compressible,
         "incompressible" => Entropy::Incompressible,
         "dedup" | "deduplicable" => Entropy::Deduplicable,
+        "stamps" => Entropy::Stamps,
         "tagged" => Entropy::Tagged,
-        other => return Err(bad("entropy", other, "say zeros, compressible, incompressible, dedup or tagged")),
+        other => return Err(bad("entropy", other, "say zeros, stamps, compressible, incompressible, dedup or tagged")),
     };
     Ok(Job {
         direction,

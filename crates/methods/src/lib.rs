@@ -7,7 +7,9 @@ mod capacity;
 mod check;
 pub mod fio;
 mod fsync;
+mod gnome_disks;
 mod hdparm;
+mod iozone;
 mod job;
 mod ping;
 mod profiling;
@@ -16,6 +18,7 @@ mod settings;
 mod site;
 mod survey;
 mod swap_sim;
+mod zeros;
 
 pub use check::{Effort, check};
 pub use settings::{Default, Parameter, Settings};
@@ -93,6 +96,9 @@ pub const ALL: &[&dyn Method] = &[
     &fsync::Fsync,
     &ping::Ping,
     &sd_class::SdClass,
+    &iozone::Iozone,
+    &gnome_disks::GnomeDisks,
+    &zeros::Zeros,
 ];
 
 /// The method of that name.

@@ -335,6 +335,7 @@ fn job(job: &Job) -> Value {
                 Entropy::Compressible => "compressible",
                 Entropy::Incompressible => "incompressible",
                 Entropy::Deduplicable => "deduplicable",
+                Entropy::Stamps => "stamps",
                 Entropy::Tagged => "tagged",
             },
         )

@@ -2,10 +2,13 @@
 //! computes them; one file a method. A figure whose step did not come to its end is absent.
 
 mod fsync;
+mod gnome_disks;
 mod hdparm;
+mod iozone;
 mod ping;
 mod point;
 mod sd_class;
+mod zeros;
 
 pub use sd_class::classes;
 
@@ -24,6 +27,12 @@ pub enum Figures {
     Ping(ping::Ping),
     /// Speed classes of SD cards.
     SdClass(sd_class::SdClass),
+    /// iozone's matrix.
+    Iozone(iozone::Iozone),
+    /// The three figures of GNOME Disks.
+    GnomeDisks(gnome_disks::GnomeDisks),
+    /// dd of zeros.
+    Zeros(zeros::Zeros),
 }
 
 /// The figures of a run's method; nothing for a method whose steps say it all.
@@ -37,6 +46,9 @@ pub fn figures(run: &RunView<'_>) -> Option<Figures> {
         "fsync" => Some(Figures::Fsync(fsync::figures(run))),
         "ping" => ping::figures(run).map(Figures::Ping),
         "sd-class" => sd_class::figures(run).map(Figures::SdClass),
+        "iozone" => Some(Figures::Iozone(iozone::figures(run))),
+        "gnome-disks" => Some(Figures::GnomeDisks(gnome_disks::figures(run))),
+        "zeros" => Some(Figures::Zeros(zeros::figures(run))),
         _ => None,
     }
 }
@@ -50,6 +62,9 @@ impl Figures {
             Figures::Fsync(figures) => figures.lines(),
             Figures::Ping(figures) => figures.lines(),
             Figures::SdClass(figures) => figures.lines(),
+            Figures::Iozone(figures) => figures.lines(),
+            Figures::GnomeDisks(figures) => figures.lines(),
+            Figures::Zeros(figures) => figures.lines(),
         }
     }
 }
