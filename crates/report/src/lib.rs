@@ -1,11 +1,15 @@
-//! Record and study to what people and programs read: [`terminal`], [`html`], [`json`]. Deterministic: the same input gives
+//! Record and study to what people and programs read: [`terminal`], [`html`], [`json`], and for other programs [`fio_json`],
+//! [`csv`] and [`openmetrics`]. Deterministic: the same input gives
 //! the same bytes, times come from the record. It measures nothing and derives nothing; every figure is `study`'s.
 //!
 //! A further format is a further module beside these three, with the same input.
 #![forbid(unsafe_code)]
 
+pub mod csv;
+pub mod fio_json;
 pub mod html;
 pub mod json;
+pub mod openmetrics;
 pub mod terminal;
 mod view;
 mod words;

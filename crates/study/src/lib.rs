@@ -17,6 +17,7 @@ pub mod model;
 pub mod published;
 mod quotes;
 mod series;
+mod spread;
 mod stalls;
 mod summary;
 #[cfg(test)]
@@ -26,5 +27,6 @@ mod work;
 pub use check::explain;
 pub use compare::compare;
 pub use model::*;
+pub use spread::{Spread, shares, spread};
 pub use stalls::{Stall, stalls};
 pub use summary::{latency, summarise};

@@ -94,11 +94,14 @@ pub enum Verb {
         #[arg(long, short, value_name = "FILE")]
         out: Option<PathBuf>,
     },
-    /// Write a run into one portable file.
+    /// Write a run into one file, for `import` or for other programs.
     Export {
         /// A run.
         run: String,
-        /// Where to; default: RUN.tiermark here. `-` is standard output.
+        /// What kind of file.
+        #[arg(long, value_enum, default_value_t = Format::Portable)]
+        format: Format,
+        /// Where to; default: RUN.tiermark here, or RUN with the ending of the format. `-` is standard output.
         #[arg(long, short, value_name = "FILE")]
         out: Option<PathBuf>,
     },
@@ -278,6 +281,21 @@ pub struct ProfileArgs {
     /// When to show progress.
     #[arg(long, value_enum, default_value_t = When::Auto)]
     pub progress: When,
+}
+
+/// What `export` writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// All of it, for `import`.
+    Portable,
+    /// As `show --json` prints it.
+    Json,
+    /// As fio 3 prints its JSON, for scripts that read that.
+    FioJson,
+    /// A line for each direction of each step.
+    Csv,
+    /// OpenMetrics text.
+    Openmetrics,
 }
 
 /// When to do something that depends on the terminal.

@@ -466,3 +466,24 @@ fn a_name_with_control_characters_is_made_visible() {
         assert!(format!("{}{}", told.out, told.err).contains("\\u{1b}]0;x\\u{7}b"), "{told:?}");
     }
 }
+
+#[test]
+fn a_run_goes_out_in_the_form_of_other_programs() {
+    let home = home_with_a_run();
+    let to = |format: &str| home.run(&["export", "last", "--format", format, "-o", "-"]).code(0).out;
+    let run = home.json(&["show", "last"].map(str::to_owned));
+    let same: serde_json::Value = serde_json::from_str(&to("json")).unwrap();
+    assert_eq!(same, run);
+    let fio: serde_json::Value = serde_json::from_str(&to("fio-json")).unwrap();
+    let ops = &run["steps"][0]["read"]["ops"];
+    assert_eq!(&fio["jobs"][0]["read"]["total_ios"], ops);
+    let table = to("csv");
+    assert!(table.starts_with("run,step,name,") && table.contains(&format!(",{ops},")), "{table}");
+    assert!(to("openmetrics").ends_with("# EOF\n"));
+    let file = home.work().join("out.csv");
+    let words = ["export", "last", "--format", "csv", "-o", file.to_str().unwrap()];
+    home.run(&words).code(0);
+    home.run(&words).code(4).says(&["out.csv", "cannot be made"]);
+    assert_eq!(fs::read_to_string(file).unwrap(), table);
+    home.run(&["export", "last", "--format", "xml"]).code(2);
+}

@@ -4,6 +4,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod exports;
 mod html;
 mod json;
 mod terminal;

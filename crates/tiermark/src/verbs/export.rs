@@ -1,25 +1,58 @@
-//! `tiermark export`: one run as one portable file.
+//! `tiermark export`: one run as one file, whole and portable or in the form of other programs.
 
+use crate::cli::Format;
 use crate::context::Context;
 use crate::exit::Missing;
 use crate::out;
 use anyhow::Result;
+use record::{RunId, Store};
 use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Writes the run; an existing file is never replaced.
-pub fn export(context: &Context, run: &str, path: Option<&Path>) -> Result<ExitCode> {
+pub fn export(context: &Context, run: &str, format: Format, path: Option<&Path>) -> Result<ExitCode> {
     let store = context.open_for_reading()?;
     let id = store.find(run)?;
-    let path = path.map_or_else(|| PathBuf::from(format!("{id}.tiermark")), Path::to_owned);
+    let text = text(&store, &id, format)?;
+    let path = path.map_or_else(|| PathBuf::from(format!("{id}.{}", ending(format))), Path::to_owned);
     if path == Path::new("-") {
-        store.export(&id, std::io::stdout().lock())?;
+        match text {
+            Some(text) => out::print_as_it_is(&text)?,
+            None => store.export(&id, std::io::stdout().lock())?,
+        }
         return Ok(ExitCode::SUCCESS);
     }
-    let file = File::options().write(true).create_new(true).open(&path);
-    let file = file.map_err(|error| Missing(format!("{} cannot be made: {error}", path.display())))?;
-    store.export(&id, file)?;
+    let told = |error: std::io::Error| Missing(format!("{} cannot be made: {error}", path.display()));
+    let mut file = File::options().write(true).create_new(true).open(&path).map_err(told)?;
+    match text {
+        Some(text) => file.write_all(text.as_bytes()).map_err(told)?,
+        None => store.export(&id, file)?,
+    }
     out::print(&path.display().to_string())?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn ending(format: Format) -> &'static str {
+    match format {
+        Format::Portable => "tiermark",
+        Format::Json => "json",
+        Format::FioJson => "fio.json",
+        Format::Csv => "csv",
+        // What node_exporter looks for in its folder.
+        Format::Openmetrics => "prom",
+    }
+}
+
+/// The run in the form of other programs; nothing for the portable file, which the store writes.
+fn text(store: &Store, id: &RunId, format: Format) -> Result<Option<String>> {
+    let pretty = |document| serde_json::to_string_pretty(&document).map(|text| text + "\n");
+    Ok(Some(match format {
+        Format::Portable => return Ok(None),
+        Format::Json => pretty(report::json::run(&store.load(id)?))?,
+        Format::FioJson => pretty(report::fio_json::run(&store.load(id)?))?,
+        Format::Csv => report::csv::run(&store.load(id)?)?,
+        Format::Openmetrics => report::openmetrics::run(&store.load(id)?),
+    }))
 }
