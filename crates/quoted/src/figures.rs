@@ -18,6 +18,12 @@ pub enum Figures {
     Iozone(Iozone),
     /// Of dd.
     Dd(Dd),
+    /// Of compsize.
+    Compsize(Compsize),
+    /// Of gnome-disks.
+    GnomeDisks(GnomeDisks),
+    /// Of a log of fio.
+    FioLog(FioLog),
 }
 
 /// What `hdparm -tT` prints. Its "MB/sec" are 2^20 bytes a second.
@@ -147,6 +153,92 @@ pub struct Dd {
     pub mbps: f64,
 }
 
+/// A table of compsize.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Compsize {
+    /// A row for each kind, `total` among them.
+    pub types: Vec<CompsizeRow>,
+}
+
+/// What files of one kind of compression take.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct CompsizeRow {
+    /// `total`, `none`, `zlib`, `lzo`, `zstd`, ….
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Disk usage over uncompressed size, as printed.
+    pub percent: f64,
+    /// Bytes on the disk, as exact as they were printed.
+    #[serde(rename = "disk_B")]
+    pub disk_b: u64,
+    /// Bytes that they hold.
+    #[serde(rename = "uncompressed_B")]
+    pub uncompressed_b: u64,
+    /// Bytes that files refer to.
+    #[serde(rename = "referenced_B")]
+    pub referenced_b: u64,
+}
+
+/// What gnome-disks draws under its chart; the keys are those of the TOML as well.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GnomeDisks {
+    /// A short name of the device.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub name: Option<String>,
+    /// What it is.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub title: Option<String>,
+    /// How it is connected.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub bus: Option<String>,
+    /// Average read rate, 10^6 bytes a second.
+    #[serde(rename = "read_MBps", skip_serializing_if = "Option::is_none", default)]
+    pub read_mbps: Option<f64>,
+    /// Average write rate, 10^6 bytes a second.
+    #[serde(rename = "write_MBps", skip_serializing_if = "Option::is_none", default)]
+    pub write_mbps: Option<f64>,
+    /// Average access time, ms.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub access_ms: Option<f64>,
+    /// Whether the curve keeps its height, as somebody saw it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub stable: Option<bool>,
+    /// What it drops below where it does not, 10^6 bytes a second.
+    #[serde(rename = "drops_below_MBps", skip_serializing_if = "Option::is_none", default)]
+    pub drops_below_mbps: Option<f64>,
+    /// Where it drops: `start`, `end`, ….
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub drops_where: Vec<String>,
+}
+
+/// A log of fio. Its entries are single operations, or averages when fio was told `log_avg_msec`; the file does not say.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct FioLog {
+    /// `bw` (values in 10^6 bytes a second), `iops`, or `lat`, `clat`, `slat` (µs).
+    pub kind: String,
+    /// Reads.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub read: Option<LogSide>,
+    /// Writes.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub write: Option<LogSide>,
+    /// Discards.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub trim: Option<LogSide>,
+}
+
+/// One direction of a log.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct LogSide {
+    /// Lines.
+    pub entries: u64,
+    /// Time of the last, s.
+    pub until_s: f64,
+    /// Least, greatest and mean of the entries, each counted once.
+    pub values: Spread,
+}
+
 /// One figure.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figure {
@@ -167,6 +259,9 @@ impl Figures {
             Figures::FioText(_) => Format::FioText,
             Figures::Iozone(_) => Format::Iozone,
             Figures::Dd(_) => Format::Dd,
+            Figures::Compsize(_) => Format::Compsize,
+            Figures::GnomeDisks(_) => Format::GnomeDisks,
+            Figures::FioLog(_) => Format::FioLog,
         }
     }
 
@@ -183,7 +278,7 @@ impl Figures {
                 put("the number of jobs", fio.jobs.map(|jobs| jobs.to_string()));
             }
             Figures::Iozone(iozone) => put("the length of the file", Some(format!("{} KiB", iozone.file_kib))),
-            Figures::Dd(_) => {}
+            Figures::Dd(_) | Figures::Compsize(_) | Figures::GnomeDisks(_) | Figures::FioLog(_) => {}
         }
         asked
     }
@@ -218,6 +313,34 @@ impl Figures {
             Figures::Dd(dd) => {
                 list.rate("MBps", Some(dd.mbps));
                 list.push("seconds".to_owned(), Some(dd.seconds), Some(false));
+            }
+            Figures::Compsize(compsize) => {
+                for row in &compsize.types {
+                    let name = |part: &str| format!("{}.{part}", row.kind);
+                    list.push(name("percent"), Some(row.percent), Some(false));
+                    list.push(name("disk_B"), Some(row.disk_b as f64), None);
+                    list.push(name("uncompressed_B"), Some(row.uncompressed_b as f64), None);
+                    list.push(name("referenced_B"), Some(row.referenced_b as f64), None);
+                }
+            }
+            Figures::GnomeDisks(disks) => {
+                list.rate("read_MBps", disks.read_mbps);
+                list.rate("write_MBps", disks.write_mbps);
+                list.push("access_ms".to_owned(), disks.access_ms, Some(false));
+                list.rate("drops_below_MBps", disks.drops_below_mbps);
+            }
+            Figures::FioLog(log) => {
+                let (unit, more) = match log.kind.as_str() {
+                    "bw" => ("MBps".to_owned(), true),
+                    "iops" => ("iops".to_owned(), true),
+                    latency => (format!("{latency}_us"), false),
+                };
+                for (name, side) in [("read", &log.read), ("write", &log.write), ("trim", &log.trim)] {
+                    let Some(LogSide { values, .. }) = side else { continue };
+                    for (part, value) in [("mean", values.mean), ("min", values.min), ("max", values.max)] {
+                        list.push(format!("{name}.{unit}.{part}"), value, Some(more));
+                    }
+                }
             }
         }
         list.0

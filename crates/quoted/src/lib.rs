@@ -3,11 +3,14 @@
 //! I/O, and no text makes it panic.
 #![forbid(unsafe_code)]
 
+mod compsize;
 mod dd;
 mod error;
 pub mod figures;
 mod fio_json;
+mod fio_log;
 mod fio_text;
+mod gnome_disks;
 mod hdparm;
 mod iozone;
 
@@ -29,11 +32,26 @@ pub enum Format {
     Iozone,
     /// The last line of `dd`.
     Dd,
+    /// `compsize`.
+    Compsize,
+    /// Figures of gnome-disks, written down by hand.
+    GnomeDisks,
+    /// A log of fio: `write_bw_log` and its like.
+    FioLog,
 }
 
 impl Format {
     /// Every format.
-    pub const ALL: [Format; 5] = [Format::FioJson, Format::FioText, Format::Hdparm, Format::Iozone, Format::Dd];
+    pub const ALL: [Format; 8] = [
+        Format::FioJson,
+        Format::FioText,
+        Format::FioLog,
+        Format::Hdparm,
+        Format::Iozone,
+        Format::Dd,
+        Format::Compsize,
+        Format::GnomeDisks,
+    ];
 
     /// Its name, as in `source_format`.
     pub fn name(self) -> &'static str {
@@ -43,6 +61,9 @@ impl Format {
             Format::FioText => "fio-text",
             Format::Iozone => "iozone",
             Format::Dd => "dd",
+            Format::Compsize => "compsize",
+            Format::GnomeDisks => "gnome-disks",
+            Format::FioLog => "fio-log",
         }
     }
 
@@ -54,6 +75,9 @@ impl Format {
             Format::FioText => "text of fio",
             Format::Iozone => "a table of iozone",
             Format::Dd => "a line of dd",
+            Format::Compsize => "a table of compsize",
+            Format::GnomeDisks => "figures of gnome-disks in TOML",
+            Format::FioLog => "a log of fio",
         }
     }
 
@@ -89,24 +113,35 @@ struct Line<'a> {
 /// The text and its lines.
 struct Text<'a> {
     whole: &'a str,
+    /// The file's name, empty when it has none.
+    name: &'a str,
     lines: Vec<Line<'a>>,
 }
 
 impl<'a> Text<'a> {
-    fn new(whole: &'a str) -> Self {
+    fn new(whole: &'a str, name: &'a str) -> Self {
         let mut start = 0;
         let lines = whole.split_inclusive('\n').zip(1..).map(|(text, number)| {
             let line = Line { number, start, text: text.trim_end() };
             start += text.len();
             line
         });
-        Text { whole, lines: lines.collect() }
+        Text { whole, name, lines: lines.collect() }
     }
 }
 
 type Reader = fn(&Text<'_>) -> Result<Vec<Block>, QuoteError>;
 
-const READERS: [Reader; 5] = [hdparm::read, fio_json::read, fio_text::read, iozone::read, dd::read];
+const READERS: [Reader; 8] = [
+    hdparm::read,
+    fio_json::read,
+    fio_text::read,
+    fio_log::read,
+    iozone::read,
+    dd::read,
+    compsize::read,
+    gnome_disks::read,
+];
 
 /// Every block of figures in a text, in the order of the text. Lines that are nobody's are passed over.
 ///
@@ -114,8 +149,16 @@ const READERS: [Reader; 5] = [hdparm::read, fio_json::read, fio_text::read, iozo
 /// [`QuoteError::Nothing`] when there is none, and [`QuoteError::Broken`] for the first that begins like a known one and
 /// does not go on like it: nothing is taken from half a text.
 pub fn read(text: &str) -> Result<Vec<Block>, QuoteError> {
+    read_named(text, "")
+}
+
+/// The same of a file: what a log of fio holds is told by its name alone.
+///
+/// # Errors
+/// Those of [`read`].
+pub fn read_named(text: &str, name: &str) -> Result<Vec<Block>, QuoteError> {
     // What an editor may put before the first line.
-    let text = Text::new(text.strip_prefix('\u{feff}').unwrap_or(text));
+    let text = Text::new(text.strip_prefix('\u{feff}').unwrap_or(text), name);
     let mut blocks = Vec::new();
     let mut broken: Option<QuoteError> = None;
     for reader in READERS {

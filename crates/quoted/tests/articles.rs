@@ -82,6 +82,44 @@ fn dd_of_zeros() {
 }
 
 #[test]
+fn compsize_of_a_root() {
+    let published = published(include_str!("../../profile/data/pi3desk.toml"));
+    let found = blocks(include_str!("fixtures/compsize.txt"));
+    let [Block { figures: Figures::Compsize(compsize), line: 2, .. }] = found.as_slice() else { panic!("{found:?}") };
+    let wanted = published["compsize"].as_array().unwrap();
+    assert_eq!((compsize.types.len(), wanted.len()), (3, 3));
+    // compsize's G are 2^30 bytes; the published file keeps its digits.
+    let giga = |bytes: u64| (bytes as f64 / f64::from(1 << 30) * 10.0).round() / 10.0;
+    for (row, wanted) in compsize.types.iter().zip(wanted) {
+        assert_eq!(row.kind, wanted["type"].as_str().unwrap());
+        assert_eq!(row.percent, number(&wanted["percent"]));
+        assert_eq!(giga(row.disk_b), number(&wanted["disk_GB"]));
+        assert_eq!(giga(row.uncompressed_b), number(&wanted["uncompressed_GB"]));
+    }
+    assert_eq!(giga(compsize.types[2].referenced_b), 5.6);
+}
+
+/// The article says them in its sentences; by hand they are as the published file has them.
+#[test]
+fn gnome_disks_of_two_devices() {
+    let text = include_str!("../../profile/data/usb-vs-sd.toml");
+    let start = text.find("[[device]]").unwrap();
+    let devices = &text[start..text.find("# What the article says of the interfaces.").unwrap()];
+    let found = blocks(devices);
+    let published = published(text);
+    let wanted = published["device"].as_array().unwrap();
+    assert_eq!((found.len(), wanted.len()), (2, 2));
+    for (block, wanted) in found.iter().zip(wanted) {
+        let Figures::GnomeDisks(disks) = &block.figures else { panic!("{block:?}") };
+        assert_eq!(block.what, wanted["title"].as_str().unwrap());
+        assert_eq!(disks.read_mbps, Some(number(&wanted["read_MBps"])));
+        assert_eq!(disks.write_mbps, Some(number(&wanted["write_MBps"])));
+        assert_eq!(disks.access_ms, wanted.get("access_ms").map(number));
+        assert_eq!(disks.stable, wanted["stable"].as_bool());
+    }
+}
+
+#[test]
 fn the_whole_of_it_in_one_text() {
     let all = [
         "It began with a look at the disks:\n",

@@ -10,6 +10,7 @@ const FIO: &str = include_str!("fixtures/fio-3.33.txt");
 const HDPARM: &str = include_str!("fixtures/hdparm.txt");
 const IOZONE: &str = include_str!("fixtures/iozone.txt");
 const DD: &str = include_str!("fixtures/dd.txt");
+const COMPSIZE: &str = include_str!("fixtures/compsize.txt");
 
 fn told(text: &str) -> String {
     read(text).unwrap_err().to_string()
@@ -163,7 +164,7 @@ fn what_only_looks_like_it_fails_with_line_and_way_out() {
 
 #[test]
 fn a_cut_through_any_line_gives_whole_figures_or_says_so() {
-    for (text, least) in [(HDPARM, 60), (DD, 25), (IOZONE, 200)] {
+    for (text, least) in [(HDPARM, 60), (DD, 25), (IOZONE, 200), (COMPSIZE, 60)] {
         let whole = read(text).unwrap();
         let text = text.trim_end();
         let mut refused = 0;
@@ -190,8 +191,60 @@ fn a_cut_through_any_line_gives_whole_figures_or_says_so() {
     }
 }
 
+#[test]
+fn a_log_of_fio_is_told_by_its_name() {
+    // As fio 3.33 wrote them with log_avg_msec=500.
+    let log = "500, 1306464, 0, 0, 0\n500, 558464, 1, 0, 0\n1003, 1180079, 0, 0, 0\n";
+    let of = |name: &str| match quoted::read_named(log, name).map(|blocks| blocks[0].clone()) {
+        Ok(quoted::Block { figures: Figures::FioLog(log), what, .. }) => (what, log),
+        other => panic!("{other:?}"),
+    };
+    let (what, bw) = of("here/swap_run_bw.1.log");
+    assert_eq!((what.as_str(), bw.kind.as_str(), bw.trim), ("swap_run", "bw", None));
+    let read = bw.read.unwrap();
+    assert_eq!((read.entries, read.until_s), (2, 1.003));
+    let same =
+        |found: Option<f64>, wanted: f64| assert!((found.unwrap() / wanted - 1.0).abs() < 1e-12, "{found:?} {wanted}");
+    same(read.values.mean, (1306464.0 + 1180079.0) / 2.0 * 1.024e-3);
+    same(bw.write.unwrap().values.max, 558464.0 * 1.024e-3);
+    same(of("x_clat.log").1.read.unwrap().values.min, 1_180.079);
+    let said = told(log);
+    assert!(said.contains("line 1 ") && said.contains("_bw.1.log"), "{said}");
+    for (text, says) in
+        [("1, 2, 0, 4\n5, 6\n", "line 2 "), ("1, 2, 7, 4\n", "not 0, 1 or 2"), ("1, 2, 0, 4\nwords\n", "line 2 ")]
+    {
+        let said = quoted::read_named(text, "x_lat.1.log").unwrap_err().to_string();
+        assert!(said.contains(says), "{said}");
+    }
+}
+
+#[test]
+fn tables_and_figures_by_hand_that_are_not_right() {
+    let compsize = "Type Perc Disk Usage Uncompressed Referenced\n";
+    for (text, says) in [
+        (compsize.to_owned(), ["line 1 ", "cut off"]),
+        (format!("{compsize}TOTAL 63% 5,6G 8.8G 8.8G\n"), ["line 2 ", "LC_ALL=C"]),
+        (format!("{compsize}TOTAL 63% 5.6G 8.8G\n"), ["line 2 ", "not 5"]),
+        (format!("{compsize}TOTAL 63% 5.6G 8.8G 8.8"), ["line 2 ", "line break"]),
+        ("words\n\nname = \"x\"\nread_MBps = 34,8\n".to_owned(), ["line 4 ", "LC_ALL=C"]),
+        ("read_MBps = 34.8\nwrite_MBs = 5\n".to_owned(), ["line 2 ", "write_MBs"]),
+        ("read_MBps = 34.8\nname = \"x\n".to_owned(), ["line 2 ", "`key = value`"]),
+    ] {
+        let said = told(&text);
+        assert!(says.iter().all(|word| said.contains(word)) && !said.contains('\n'), "{text}: {said}");
+    }
+}
+
 /// Words that the formats are made of, in any order: nearer to what readers look for than any characters.
-const WORDS: [&str; 40] = [
+const WORDS: [&str; 48] = [
+    "Type Perc Disk Usage\n",
+    "TOTAL ",
+    "63% ",
+    "5.6G ",
+    "read_MBps = ",
+    "access_ms=",
+    "[[device]]\n",
+    "1, 2, 0, 4\n",
     "Timing ",
     "O_DIRECT ",
     "cached reads:",
@@ -251,8 +304,8 @@ proptest! {
     }
 
     #[test]
-    fn no_damage_makes_it_panic(which in 0..4usize, at in 0..18_000usize, with in "\\PC{0,4}", length in 0..40usize) {
-        let text: Vec<char> = [FIO, HDPARM, IOZONE, DD][which].chars().collect();
+    fn no_damage_makes_it_panic(which in 0..5usize, at in 0..18_000usize, with in "\\PC{0,4}", length in 0..40usize) {
+        let text: Vec<char> = [FIO, HDPARM, IOZONE, DD, COMPSIZE][which].chars().collect();
         let at = at % text.len();
         let rest = (at + length).min(text.len());
         let damaged: String = text[..at].iter().copied().chain(with.chars()).chain(text[rest..].iter().copied()).collect();

@@ -107,8 +107,9 @@ pub enum Verb {
     },
     /// Take runs from a file that `export` wrote, or from text that other programs printed.
     ///
-    /// Lines of hdparm, fio's JSON or text, iozone's table and dd's last line are found wherever they stand in the text; each
-    /// block becomes a run of quoted figures, which show, compare, report and profile take.
+    /// Lines of hdparm, fio's JSON or text, the tables of iozone and compsize, dd's last line and gnome-disks' figures by hand
+    /// (`read_MBps = 34.8`, `write_MBps`, `access_ms`) are found wherever they stand in the text; a log of fio is told by
+    /// its file's name. Each block becomes a run of quoted figures, which show, compare, report and profile take.
     Import {
         /// The file; `-` is standard input.
         file: PathBuf,

@@ -4,10 +4,15 @@
 use super::{FitError, Fitted, of_figures};
 use profile::Figures;
 use profile::figures::{Lat, Row, Rw, Spread};
-use quoted::figures::{Fio, FioSide, IozoneRow};
+use quoted::figures::{Fio, FioSide, GnomeDisks, IozoneRow};
 
 /// hdparm's buffer.
 const HDPARM: &str = "2MiB";
+
+/// gnome-disks' samples, unless it was told otherwise.
+const SAMPLE: &str = "10MiB";
+/// And the page that its access time is of, but for kernels with larger ones.
+const PAGE: &str = "4KiB";
 
 /// Fits a profile to the quoted figures of one device.
 ///
@@ -48,8 +53,24 @@ fn rows(figures: &quoted::Figures) -> Result<Vec<Row>, FitError> {
         },
         quoted::Figures::FioJson(fio) | quoted::Figures::FioText(fio) => Ok(vec![fio_row(fio)?]),
         quoted::Figures::Iozone(iozone) => Ok(iozone.rows.iter().flat_map(iozone_rows).collect()),
+        quoted::Figures::GnomeDisks(disks) => Ok(gnome_disks_rows(disks)),
         quoted::Figures::Dd(_) => Err(FitError::Unfit("dd's line does not say what was read or written".to_owned())),
+        quoted::Figures::Compsize(_) => Err(FitError::Unfit("compsize measures no time".to_owned())),
+        quoted::Figures::FioLog(_) => {
+            Err(FitError::Unfit("a log of fio does not say what was done; import fio's JSON of that run".to_owned()))
+        }
     }
+}
+
+/// Samples of 10 MiB in sequence, and random reads of a page.
+fn gnome_disks_rows(disks: &GnomeDisks) -> Vec<Row> {
+    let mut rows = Vec::new();
+    let sample = || SAMPLE.to_owned();
+    rows.extend(disks.read_mbps.map(|rate| Row { read_mbps: Some(rate), ..row(Rw::Read, sample()) }));
+    rows.extend(disks.write_mbps.map(|rate| Row { write_mbps: Some(rate), ..row(Rw::Write, sample()) }));
+    let access = |ms: f64| Row { read_lat_us: Some(Lat::Mean(ms * 1e3)), ..row(Rw::RandRead, PAGE.to_owned()) };
+    rows.extend(disks.access_ms.map(access));
+    rows
 }
 
 fn iozone_rows(of: &IozoneRow) -> Vec<Row> {
@@ -127,6 +148,14 @@ mod tests {
         // 4 KiB at 2000 KiB/s are 500 a second, 2 ms each; of writes half as many.
         assert!((mean(&profile.read) - 2000.0).abs() < 20.0, "{profile:?}");
         assert!((mean(&profile.write) - 4000.0).abs() < 40.0, "{profile:?}");
+    }
+
+    #[test]
+    fn gnome_disks_gives_an_access_time_and_two_rates() {
+        let profile = fit("read_MBps = 34.8\nwrite_MBps = 35.6\naccess_ms = 0.46\n").unwrap().profile;
+        let read = profile.read.unwrap();
+        let mean = read.random.latency_us.unwrap().mean_us();
+        assert!((mean - 460.0).abs() < 5.0 && profile.write.is_some(), "{mean}");
     }
 
     #[test]

@@ -42,7 +42,7 @@ pub fn import(context: &Context, path: &Path) -> Result<ExitCode> {
             return Err(Missing(format!("{} {what}", path.display())).into());
         }
         // The figures are ASCII, whatever the words around them are written in.
-        let blocks = quoted::read(&String::from_utf8_lossy(&bytes))?;
+        let blocks = quoted::read_named(&String::from_utf8_lossy(&bytes), &path.to_string_lossy())?;
         store.quote(blocks, &context.command, env!("CARGO_PKG_VERSION"))?
     };
     let records = ids.iter().map(|id| store.load(id)).collect::<Result<Vec<_>, _>>()?;
