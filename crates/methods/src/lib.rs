@@ -16,6 +16,7 @@ mod profiling;
 mod sd_class;
 mod settings;
 mod site;
+mod ssd_review;
 mod survey;
 mod swap_sim;
 mod zeros;
@@ -99,6 +100,7 @@ pub const ALL: &[&dyn Method] = &[
     &iozone::Iozone,
     &gnome_disks::GnomeDisks,
     &zeros::Zeros,
+    &ssd_review::SsdReview,
 ];
 
 /// The method of that name.

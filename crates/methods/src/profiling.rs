@@ -97,7 +97,7 @@ const INTERVALS: u64 = 200;
 const WIDEST: Nanos = Nanos::from_millis(50);
 const NARROWEST: Nanos = Nanos::from_millis(5);
 
-fn may_write(site: &Site) -> bool {
+pub(crate) fn may_write(site: &Site) -> bool {
     match &site.at {
         Where::Device { destroy, .. } => destroy.is_some(),
         Where::File(_) => false,

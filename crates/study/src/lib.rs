@@ -10,6 +10,7 @@ mod findings;
 pub mod fit;
 mod fitness;
 mod headline;
+mod knee;
 pub mod layer;
 mod likeness;
 pub mod little;

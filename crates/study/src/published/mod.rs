@@ -7,6 +7,7 @@ mod hdparm;
 mod iozone;
 mod ping;
 mod point;
+mod review;
 mod sd_class;
 mod zeros;
 
@@ -25,6 +26,8 @@ pub enum Figures {
     Fsync(fsync::Fsync),
     /// Single requests.
     Ping(ping::Ping),
+    /// The sweeps of an SSD review.
+    Review(review::Review),
     /// Speed classes of SD cards.
     SdClass(sd_class::SdClass),
     /// iozone's matrix.
@@ -45,6 +48,7 @@ pub fn figures(run: &RunView<'_>) -> Option<Figures> {
         "hdparm" => Some(Figures::Hdparm(hdparm::figures(run))),
         "fsync" => Some(Figures::Fsync(fsync::figures(run))),
         "ping" => ping::figures(run).map(Figures::Ping),
+        "ssd-review" => Some(Figures::Review(review::figures(run))),
         "sd-class" => sd_class::figures(run).map(Figures::SdClass),
         "iozone" => Some(Figures::Iozone(iozone::figures(run))),
         "gnome-disks" => Some(Figures::GnomeDisks(gnome_disks::figures(run))),
@@ -61,6 +65,7 @@ impl Figures {
             Figures::Hdparm(figures) => figures.lines(),
             Figures::Fsync(figures) => figures.lines(),
             Figures::Ping(figures) => figures.lines(),
+            Figures::Review(figures) => figures.lines(),
             Figures::SdClass(figures) => figures.lines(),
             Figures::Iozone(figures) => figures.lines(),
             Figures::GnomeDisks(figures) => figures.lines(),

@@ -1,0 +1,339 @@
+//! The method `ssd-review`: the sweeps of a data-centre SSD review. Reads and writes by transfer size at depth 1, by depth
+//! in sequence (128 KiB) and at random (4 KiB) over at most four threads, and mixed from all reads to all writes. To the
+//! letter each point takes four minutes, the first of them thrown away; by default a point ends when its mean is known.
+
+use crate::profiling::may_write;
+use crate::settings::{Default as Usually, Parameter, Settings};
+use crate::site::{Site, Where};
+use crate::{Method, MethodError, Request};
+use basics::job::{Block, Direction, Entropy, Figure, Order, Stop, Until};
+use basics::plan::{LeftOut, Step, step_seed};
+use basics::units::{KIB, MIB};
+use basics::{Bytes, Job, Nanos, Plan, Why};
+use profile::Profile;
+
+/// The sweeps of a review.
+#[derive(Debug)]
+pub struct SsdReview;
+
+const PARAMETERS: &[Parameter] = &[
+    Parameter {
+        key: "precondition",
+        aliases: &[],
+        default: Usually::Depends("false; true with --as-published"),
+        help: "two full passes of random 4 KiB writes first: twice the device's size of its life",
+    },
+    Parameter {
+        key: "writes",
+        aliases: &[],
+        default: Usually::Depends("true; false on a file, and on a device without --destroy"),
+        help: "the writes and the mixes too",
+    },
+    Parameter {
+        key: "point",
+        aliases: &["runtime"],
+        default: Usually::Depends("22s at most; 3m with --as-published"),
+        help: "measured time of a point",
+    },
+    Parameter {
+        key: "warmup",
+        aliases: &["ramp_time"],
+        default: Usually::Depends("1s; 1m with --as-published"),
+        help: "thrown away at the beginning of a point",
+    },
+    Parameter {
+        key: "until",
+        aliases: &[],
+        default: Usually::Depends("2; none with --as-published"),
+        help: "end a point when its mean latency is known to so many per cent",
+    },
+    Parameter { key: "size", aliases: &[], default: Usually::Is("1GiB"), help: "length of a test file" },
+    Parameter { key: "seed", aliases: &["randseed"], default: Usually::Is("42"), help: "seed of every random choice" },
+];
+
+/// Transfer sizes: 512 B times a power of two.
+const SIZES: u32 = 12;
+/// Total depths.
+const DEPTHS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
+/// Threads at most.
+const THREADS: u32 = 4;
+/// Total depth of the mixes.
+const MIXED_DEPTH: u32 = 16;
+/// Where the mean must be known, this much is measured at least: a stall that comes once a second is met then, and a p99 of
+/// a slow device has some hundred operations behind it.
+const AT_LEAST: Nanos = Nanos::from_millis(4000);
+
+/// The sweep that a point belongs to, the point's own name, and its job.
+struct Point {
+    sweep: String,
+    at: String,
+    job: Job,
+}
+
+fn point(sweep: String, at: impl Into<String>, job: Job) -> Point {
+    Point { sweep, at: at.into(), job }
+}
+
+/// A total depth over as many threads as divide it, each with its own region.
+fn deep(total: u32, job: Job) -> Job {
+    let threads = total.min(THREADS);
+    Job { depth: total / threads, threads, separate_regions: true, ..job }
+}
+
+fn sweeps(job: &Job, smallest: Bytes) -> Vec<Point> {
+    let both = [("read", Direction::Read), ("write", Direction::Write)];
+    let mut points = Vec::new();
+    for (rw, direction) in both {
+        let sizes = (0..SIZES).map(|power| Bytes(512 << power)).filter(|size| *size >= smallest);
+        points.extend(sizes.map(|size| {
+            let job = Job { direction, block: Block::Fixed(size), ..job.clone() };
+            point(format!("size-{rw}"), size.to_string().replace(' ', ""), job)
+        }));
+    }
+    for (pattern, order, block) in [("seq", Order::Sequential, 128 * KIB), ("rand", Order::Permuted, 4 * KIB)] {
+        for (rw, direction) in both {
+            points.extend(DEPTHS.map(|depth| {
+                let job = Job { direction, order, block: Block::Fixed(Bytes(block)), ..job.clone() };
+                point(format!("depth-{pattern}-{rw}"), format!("qd{depth}"), deep(depth, job))
+            }));
+        }
+    }
+    points.extend((0..=10u8).rev().map(|tenth| {
+        let read_percent = tenth * 10;
+        let direction = Direction::Mixed { read_percent };
+        let job = Job { direction, order: Order::Permuted, block: Block::Fixed(Bytes(4 * KIB)), ..job.clone() };
+        point("mixed".to_owned(), read_percent.to_string(), deep(MIXED_DEPTH, job))
+    }));
+    points
+}
+
+/// Operations so long are all rate.
+const LARGE: Bytes = Bytes(MIB);
+
+/// Whether all that a profile knows of a direction of a job is a rate.
+fn is_rate_alone(profile: &Profile, job: &Job) -> bool {
+    let sides = [(job.direction.reads(), &profile.read), (job.direction.writes(), &profile.write)];
+    sides.into_iter().filter(|(is_asked, _)| *is_asked).any(|(_, side)| {
+        let pattern = side.as_ref().map(|side| match (&side.sequential, job.order) {
+            (Some(sequential), Order::Sequential) => sequential,
+            _ => &side.random,
+        });
+        pattern.is_some_and(|pattern| pattern.latency_us.is_none() && pattern.size_us.is_empty())
+    })
+}
+
+/// Why a profile has no answer to a job.
+fn unanswered(profile: &Profile, job: &Job) -> Option<String> {
+    let missing = match (&profile.read, &profile.write) {
+        (None, _) if job.direction.reads() => Some("reads"),
+        (_, None) if job.direction.writes() => Some("writes"),
+        _ => None,
+    };
+    let is_endless = profile.channels.is_none()
+        && profile.link.is_none_or(|link| link.bandwidth_mbps.is_none() && link.queue.is_none());
+    let why = match missing {
+        Some(what) => format!("the profile says nothing of {what}"),
+        None if job.depth * job.threads > 1 && is_endless => {
+            "the profile does not say what it does at depth (neither channels nor a link)".to_owned()
+        }
+        None if job.block.largest() < LARGE && is_rate_alone(profile, job) => {
+            "the profile has a rate and no latency: only operations of 1 MiB are known".to_owned()
+        }
+        None => return None,
+    };
+    Some(match profile.inconsistent.is_empty() {
+        true => why,
+        false => format!("{why}; its source: {}", profile.inconsistent.join("; ")),
+    })
+}
+
+/// The shortest operation that is sure to be taken, and why not 512 B, if so.
+fn smallest(request: &Request<'_>) -> (Bytes, Option<&'static str>) {
+    if matches!(request.site.at, Where::Profile { .. } | Where::Null { .. }) {
+        return (Bytes(512), None);
+    }
+    let tier = request.site.tier.as_deref().and_then(|name| request.machine.tier(name));
+    match tier.and_then(|tier| tier.block.as_ref()?.logical_sector.get().copied()) {
+        Some(Bytes(512)) => (Bytes(512), None),
+        Some(_) => (Bytes(4096), Some("its sectors are longer")),
+        None => (Bytes(4096), Some("its sector is not known")),
+    }
+}
+
+/// How long a point takes and what ends it.
+fn timed(settings: &Settings, as_published: bool) -> Result<Job, MethodError> {
+    let [point, warmup] = if as_published { [180.0, 60.0] } else { [22.0, 1.0] }.map(Nanos::from_secs);
+    let percent = settings.get("until")?.or((!as_published).then_some(2.0));
+    let until = percent.map(|percent| Until { figure: Figure::MeanLatency, percent, at_least: AT_LEAST });
+    let stop = Stop { time: Some(settings.get("point")?.unwrap_or(point)), until, ..Stop::default() };
+    Ok(Job { stop, warmup: settings.get("warmup")?.unwrap_or(warmup), ..Job::default() })
+}
+
+impl Method for SsdReview {
+    fn name(&self) -> &'static str {
+        "ssd-review"
+    }
+    fn summary(&self) -> &'static str {
+        "the sweeps of an SSD review: by transfer size, by depth, and mixed; mean, median, p99 and p99.999"
+    }
+    fn cost(&self) -> &'static str {
+        "5 to 24 min, as published 4 h and two full passes of writes; a device is only read without --destroy"
+    }
+    fn source(&self) -> Option<&'static str> {
+        Some("Intel Optane SSD DC P4800X review: sequential access")
+    }
+    fn parameters(&self) -> &'static [Parameter] {
+        PARAMETERS
+    }
+    fn expand(&self, request: &Request<'_>) -> Result<Plan, MethodError> {
+        let (site, settings) = (request.site, request.settings);
+        if site.at == Where::Memory {
+            let why = "memory is no disk; give a directory, a file, a block device or `profile:NAME`".to_owned();
+            return Err(MethodError::Unusable { path: "memory".into(), why });
+        }
+        let seed: u64 = settings.value("seed")?;
+        let yes = |key, usual| if settings.given(key).is_some() { settings.flag(key) } else { Ok(usual) };
+        let writes = yes("writes", may_write(site))?;
+        let precondition = yes("precondition", request.as_published && writes)?;
+        let length = request.length()?.unwrap_or(settings.value("size")?);
+        let job = timed(settings, request.as_published)?;
+        let (smallest, why) = smallest(request);
+        let mut left_out = Vec::new();
+        let mut leave = |step: &str, why: String| {
+            let tier = site.tier.clone().unwrap_or_default();
+            let new = LeftOut { tier, step: step.to_owned(), why: Why::NotMeasured(why) };
+            if !left_out.contains(&new) {
+                left_out.push(new);
+            }
+        };
+        let mut steps: Vec<Step> = Vec::new();
+        if precondition {
+            let twice = Stop { bytes: Some(length * 2), ..Stop::default() };
+            let passes = Job {
+                direction: Direction::Write,
+                order: Order::Permuted,
+                depth: 32,
+                warmup: Nanos(0),
+                stop: twice,
+                seed,
+                ..job.clone()
+            };
+            steps.push(site.step("precondition", passes, false));
+        } else {
+            leave(
+                "precondition",
+                "not asked for: writes are those of a device that was not written full before".into(),
+            );
+        }
+        if let Some(why) = why {
+            leave("sizes below 4 KiB", why.to_owned());
+        }
+        let profile = profile_of(site)?;
+        for Point { sweep, at, job } in sweeps(&job, smallest) {
+            if job.direction.writes() && !writes {
+                leave(&sweep, "nothing is written here".to_owned());
+            } else if let Some(why) = profile.as_ref().and_then(|profile| unanswered(profile, &job)) {
+                leave(&sweep, why);
+            } else {
+                let job = Job { seed: step_seed(seed, steps.len()), ..job };
+                job.check()?;
+                steps.push(site.step(format!("{sweep}-{at}"), job, false));
+            }
+        }
+        let until = job.stop.until.map(|until| until.percent.to_string());
+        let decided = [
+            ("precondition", Some(precondition.to_string())),
+            ("writes", Some(writes.to_string())),
+            ("point", job.stop.time.map(typed)),
+            ("warmup", Some(typed(job.warmup))),
+            ("until", until),
+        ];
+        Ok(Plan {
+            method: self.name().to_owned(),
+            parameters: settings.resolved(&decided),
+            as_published: request.as_published,
+            seed,
+            targets: vec![site.target(
+                Bytes(settings.value::<Bytes>("size")?.0.max(MIB)),
+                Entropy::Incompressible,
+                false,
+            )],
+            steps,
+            left_out,
+        })
+    }
+}
+
+/// As it can be typed again.
+fn typed(time: Nanos) -> String {
+    format!("{}ns", time.0)
+}
+
+fn profile_of(site: &Site) -> Result<Option<Profile>, MethodError> {
+    match &site.at {
+        Where::Profile { toml, .. } => Ok(Some(Profile::parse(toml)?)),
+        _ => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use basics::Known;
+    use basics::units::GIB;
+    use machine::Machine;
+
+    fn plan(at: Where, words: &[&str], as_published: bool) -> Plan {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        let settings = Settings::parse("ssd-review", PARAMETERS, &words).unwrap();
+        let site = Site { tier: None, at, room: Known::default(), compresses: false };
+        let machine = Machine::default();
+        SsdReview.plan(&Request { site: &site, settings: &settings, as_published, machine: &machine }).unwrap()
+    }
+    fn model(toml: &str) -> Where {
+        Where::Profile { name: "x".to_owned(), toml: format!("name = \"x\"\nsize = \"{}\"\n{toml}", Bytes(GIB)) }
+    }
+    const BOTH: &str = "channels = 4\n[read]\nlatency_us = 100\n[write]\nlatency_us = 100";
+
+    #[test]
+    fn to_the_letter_it_takes_four_hours_and_two_passes() {
+        let letter = plan(model(BOTH), &[], true);
+        assert_eq!(letter.steps.len(), 1 + 24 + 28 + 11);
+        assert_eq!(letter.steps[0].job.stop.bytes, Some(Bytes(2 * GIB)));
+        let points = &letter.steps[1..];
+        let (minute, three) = (Nanos::from_secs(60.0), Some(Nanos::from_secs(180.0)));
+        assert!(points.iter().all(|step| step.job.warmup == minute && step.job.stop.time == three));
+        let deepest = points.iter().find(|step| step.name == "depth-rand-read-qd64").unwrap();
+        assert_eq!((deepest.job.threads, deepest.job.depth), (4, 16));
+        assert!(letter.left_out.is_empty());
+    }
+
+    /// At least ten times less time and bytes, whatever the device.
+    #[test]
+    fn the_usual_form_is_ten_times_shorter_and_says_what_it_leaves_out() {
+        let usual = plan(model(BOTH), &[], false);
+        let longest = usual.longest().unwrap().secs();
+        assert!(longest * 10.0 <= 63.0 * 240.0, "{longest} s");
+        assert_eq!((usual.left_out.len(), usual.left_out[0].step.as_str()), (1, "precondition"));
+        let words: Vec<String> = usual.parameters.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        assert_eq!(plan(model(BOTH), &words, false), usual);
+    }
+
+    #[test]
+    fn what_a_profile_does_not_say_is_left_out_with_the_reason() {
+        let bare = plan(model("inconsistent = [\"erratic\"]\n[write]\nbandwidth_MBps = 1250"), &[], false);
+        let names: Vec<&str> = bare.steps.iter().map(|step| step.name.as_str()).collect();
+        assert_eq!(names, ["size-write-1MiB"], "a rate alone says nothing of short operations");
+        let why = |step: &str| bare.left_out.iter().find(|left| left.step == step).unwrap().why.to_string();
+        assert!(why("depth-seq-write").ends_with("its source: erratic"), "{}", why("depth-seq-write"));
+        assert!(why("depth-rand-read").starts_with("the profile says nothing of reads"));
+        let lone = plan(model("[write]\nlatency_us = 10\nbandwidth_MBps = 1250"), &[], false);
+        let sizes = lone.steps.iter().filter(|step| step.name.starts_with("size-write-")).count();
+        assert_eq!((sizes, lone.steps.len()), (12, 14), "and depth 1 of both sweeps over depths");
+        let file = plan(Where::File("/film".into()), &[], false);
+        assert!(!file.steps.iter().any(|step| step.job.direction.writes()), "a file is only read");
+        assert_eq!(file.steps[0].name, "size-read-4KiB");
+        assert!(file.left_out.iter().any(|left| left.step == "sizes below 4 KiB"));
+    }
+}
