@@ -68,7 +68,7 @@ mod tests {
         assert_eq!(rows, [(4096, "fsync", 1000.0), (65536, "fdatasync", 2000.0)]);
         assert_eq!(
             found.lines()[1],
-            " 64 KiB write + fdatasync  mean 2,000 µs, median 2,000 µs, p99 2,000 µs; 500 a second"
+            " 64 KiB write + fdatasync  mean 2,000 µs, median 2,001 µs, p99 2,001 µs; 500 a second"
         );
     }
 }
