@@ -78,8 +78,8 @@ pub(super) fn figures(run: &RunView<'_>) -> Option<SdClass> {
         }
     };
     let highest = |family: char| {
-        let names = SUSTAINED.iter().map(|(name, _)| *name).chain(APPS.iter().map(|(name, ..)| *name));
-        names.filter(|name| name.starts_with(family) && is_held(name) == Some(true)).last()
+        let mut names = SUSTAINED.iter().map(|(name, _)| *name).chain(APPS.iter().map(|(name, ..)| *name));
+        names.rfind(|name| name.starts_with(family) && is_held(name) == Some(true))
     };
     let first = highest('U').or_else(|| highest('C'));
     let consistent_with: Vec<&str> = [first, highest('V'), highest('A')].into_iter().flatten().collect();
