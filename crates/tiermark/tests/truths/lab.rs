@@ -20,6 +20,7 @@ pub struct Device<'a> {
     /// For `--on`.
     target: String,
     disk: Option<String>,
+    floor_us: Option<f64>,
 }
 
 impl Lab {
@@ -39,11 +40,11 @@ impl Lab {
         }
         let about = self.home.json(&["emulate", &file, "--detach"]);
         let word = |key: &str| about[key].as_str().unwrap().to_owned();
-        Device { lab: self, target: word("device"), disk: Some(word("name")) }
+        Device { lab: self, target: word("device"), disk: Some(word("name")), floor_us: about["floor_us"].as_f64() }
     }
 
     fn model(&self, file: String) -> Device<'_> {
-        Device { lab: self, target: format!("profile:{file}"), disk: None }
+        Device { lab: self, target: format!("profile:{file}"), disk: None, floor_us: None }
     }
 
     fn file(&self, name: &str, toml: &str) -> String {
@@ -92,6 +93,11 @@ impl Device<'_> {
     /// Runs one job, spelled out as `rw=randread depth=4 …`; gives the document of the run.
     pub fn job(&self, settings: &str) -> Value {
         self.measure(&["run", "job"], settings)
+    }
+
+    /// What the way to an emulated disk takes at least.
+    pub fn floor_us(&self) -> Option<f64> {
+        self.floor_us
     }
 
     /// Measures what a profile needs, and gives the fitted profile.
