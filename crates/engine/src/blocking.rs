@@ -29,7 +29,7 @@ pub(crate) trait Device {
     fn perform(&mut self, op: &Op) -> Result<(), i32>;
     /// Makes what was written durable.
     fn flush(&mut self, data_only: bool) -> Result<(), i32>;
-    /// Holds what was just read against what the job writes there.
+    /// Looks at what was just read: at a byte in so many, or at whether it is what the job writes there.
     fn examine(&self, _op: &Op) -> Option<Ended> {
         None
     }
@@ -37,7 +37,7 @@ pub(crate) trait Device {
 
 /// Drives `device` until the job ends.
 ///
-/// `singly`: operations are looked at one by one, with something read before each, or each kept.
+/// `singly`: operations are looked at one by one, with something read before or examined after each, or each kept.
 pub(crate) fn drive(mut worker: Worker<'_>, device: &mut impl Device, singly: bool) -> Finish {
     let ended = match (&worker.schedule, singly) {
         (None, false) => run::<false, false>(&mut worker, device),
@@ -93,7 +93,8 @@ fn run<const OPEN: bool, const SINGLY: bool>(worker: &mut Worker<'_>, device: &m
             Err(libc_errno::ECANCELED) => return None,
             Err(errno) => return Some(failed(&op, errno)),
         }
-        if op.read
+        if SINGLY
+            && op.read
             && let Some(astray) = device.examine(&op)
         {
             return Some(astray);
@@ -232,20 +233,18 @@ impl Device for Psync<'_> {
     #[inline(always)]
     fn perform(&mut self, op: &Op) -> Result<(), i32> {
         match self.transfer(op, 0) {
-            Ok(n) if n == op.len as usize => {}
-            other => self.resume(op, other)?,
+            Ok(n) if n == op.len as usize => Ok(()),
+            other => self.resume(op, other),
         }
-        if self.touch != 0 && op.read {
-            let bytes = self.buffer.as_slice()[..op.len as usize].iter().step_by(self.touch);
-            std::hint::black_box(bytes.fold(0, |all, byte| all ^ byte));
-        }
-        Ok(())
     }
     fn flush(&mut self, data_only: bool) -> Result<(), i32> {
         flush(self.fd, data_only)
     }
-    #[inline]
     fn examine(&self, op: &Op) -> Option<Ended> {
+        if self.touch != 0 {
+            let bytes = self.buffer.as_slice()[..op.len as usize].iter().step_by(self.touch);
+            std::hint::black_box(bytes.fold(0, |all, byte| all ^ byte));
+        }
         let seed = self.tagged?;
         let (offset, holds) = astray(seed, &self.buffer.as_slice()[..op.len as usize], op.offset)?;
         Some(Ended::Astray { offset: Bytes(offset), holds: holds.map(Bytes) })

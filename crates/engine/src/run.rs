@@ -72,7 +72,8 @@ impl<'a> Setup<'a> {
         let _leaving = Leaving(self.gate);
         sys::thread::sharpen_timers();
         let (job, thread, gate) = (self.job, share.thread, self.gate);
-        let singly = job.each || job.lead.is_some();
+        let examined = job.touch.is_some() || job.entropy == Entropy::Tagged;
+        let singly = job.each || job.lead.is_some() || examined;
         let locked = |result: io::Result<()>| -> Vec<(String, String)> {
             result.err().map(|e| ("locked buffers".to_owned(), e.to_string())).into_iter().collect()
         };
