@@ -101,7 +101,9 @@ impl Method for JobMethod {
         ];
         // A test file reaches to the region's end; elsewhere the region is what was asked, or the whole.
         let whole = job.offset + size;
-        let fills_itself = job.direction == Direction::Write && job.order == Order::Sequential && job.offset.0 == 0;
+        // As the runner sees it: one thread that leaves no gap behind it.
+        let in_order = job.direction == Direction::Write && job.order == Order::Sequential && job.offset.0 == 0;
+        let fills_itself = in_order && job.threads == 1;
         Ok(Plan {
             method: self.name().to_owned(),
             parameters: settings.resolved(&decided),

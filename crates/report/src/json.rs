@@ -160,7 +160,7 @@ fn head(schema: &str, record: &Record) -> Object {
 /// The method with the figures that its readers know, where it has any of its own.
 fn method(record: &Record) -> Value {
     let plan = &record.run.plan;
-    let figures = study::published::figures(&view(record)).map(|figures| json!(figures));
+    let figures = study::published::figures(&view(record)).map(|figures| rounded(json!(figures)));
     let figures = figures.or_else(|| record.run.quoted.as_ref().map(fields));
     Object::default()
         .with("name", plan.method.as_str())
@@ -172,6 +172,16 @@ fn method(record: &Record) -> Value {
 /// What another program printed, under the names of its type, without the name of its format.
 fn fields(figures: &quoted::Figures) -> Value {
     json!(figures).get_mut("figures").map(Value::take).unwrap_or_default()
+}
+
+/// All numbers that are no integers at six significant digits.
+fn rounded(value: Value) -> Value {
+    match value {
+        Value::Number(it) if it.is_f64() => it.as_f64().map_or(Value::Null, number),
+        Value::Array(all) => all.into_iter().map(rounded).collect(),
+        Value::Object(all) => all.into_iter().map(|(key, value)| (key, rounded(value))).collect(),
+        other => other,
+    }
 }
 
 /// Operations that were kept one by one.
