@@ -159,8 +159,6 @@ pub enum NotRun {
     Interrupted,
     /// The run ended before, by a step that had to succeed.
     RunFailed,
-    /// What it would have shown was known by then.
-    Enough,
 }
 
 impl NotRun {
@@ -170,7 +168,6 @@ impl NotRun {
             NotRun::TargetFailed => "target failed",
             NotRun::Interrupted => "interrupted",
             NotRun::RunFailed => "run failed",
-            NotRun::Enough => "not needed",
         }
     }
 }
@@ -181,7 +178,6 @@ impl std::fmt::Display for NotRun {
             NotRun::TargetFailed => "an earlier step on the same target failed",
             NotRun::Interrupted => "the run was interrupted before",
             NotRun::RunFailed => "the run ended before, by a step that failed",
-            NotRun::Enough => "what it would have shown was known by then",
         })
     }
 }

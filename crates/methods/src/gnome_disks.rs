@@ -6,7 +6,7 @@ use crate::settings::{Default as Usually, Parameter, bad};
 use crate::site::Where;
 use crate::{Method, MethodError, Request};
 use basics::job::{Block, Direction, Engine, Entropy, Figure, Lead, MOST_EACH, Order, Stop, Sync, Until};
-use basics::plan::{LeftOut, Step};
+use basics::plan::LeftOut;
 use basics::units::{GIB, MIB};
 use basics::{Bytes, Job, Nanos, Plan, Why};
 
@@ -88,16 +88,8 @@ impl Method for GnomeDisks {
             single.stop.until =
                 Some(Until { figure: Figure::MeanLatency, percent: 2.0, at_least: Nanos::from_millis(1000) });
         }
-        let writes = !matches!(site.at, Where::File(_) | Where::Device { destroy: None, .. });
-        let step = |name: &str, job| Step {
-            name: name.to_owned(),
-            tier: site.tier.clone(),
-            target: 0,
-            job,
-            may_fail: false,
-            before: vec![],
-            after: vec![],
-        };
+        let writes = site.may_write();
+        let step = |name: &str, job| site.step(name, job, false);
         let mut steps = vec![step("read", read)];
         steps.extend(writes.then(|| step("write", write)));
         steps.push(step("access", single));

@@ -68,15 +68,7 @@ impl Method for Hdparm {
             seed,
             ..Job::default()
         };
-        let step = |name: &str, job: Job, before| Step {
-            name: name.to_owned(),
-            tier: site.tier.clone(),
-            target: 0,
-            job,
-            may_fail: false,
-            before,
-            after: vec![],
-        };
+        let step = |name: &str, job: Job, before| Step { before, ..site.step(name, job, false) };
         let mut steps = Vec::new();
         if settings.flag("cached")? {
             // The same 2 MiB over and over: what is timed is the way from the cache.

@@ -3,7 +3,6 @@
 //! every pass, an fsync before and at the end of each, the latter inside its time where it writes.
 
 use crate::settings::{Default as Usually, Parameter, bad};
-use crate::site::Where;
 use crate::{Method, MethodError, Request};
 use basics::job::{Block, Direction, Engine, Entropy, Order, Stop};
 use basics::plan::{Act, LeftOut, Step};
@@ -62,7 +61,7 @@ impl Method for Iozone {
         if let Some(record) = records.iter().find(|record| record.0 == 0 || **record > size) {
             return Err(bad("records", &record.to_string(), format!("from 1 B to the file's size, {size}")));
         }
-        let writes = !matches!(site.at, Where::File(_) | Where::Device { destroy: None, .. });
+        let writes = site.may_write();
         let mut steps = Vec::new();
         for record in &records {
             steps.extend(
@@ -70,13 +69,9 @@ impl Method for Iozone {
                     .into_iter()
                     .filter(|(job, ..)| writes || !job.direction.writes())
                     .map(|(job, name, before, after)| Step {
-                        name: format!("{name}-{}", short(*record)),
-                        tier: site.tier.clone(),
-                        target: 0,
-                        job,
-                        may_fail: false,
                         before,
                         after,
+                        ..site.step(format!("{name}-{}", short(*record)), job, false)
                     }),
             );
         }

@@ -3,7 +3,7 @@
 //! at depth (channels, link), mixed, with syncs (flush), and slices of a device (places of another speed).
 
 use crate::settings::{Default as Usually, Parameter, bad};
-use crate::site::{Site, Where};
+use crate::site::Where;
 use crate::{Method, MethodError, Request};
 use basics::job::{Block, Direction, Entropy, Order, Stop, Sync};
 use basics::plan::{LeftOut, Step, step_seed};
@@ -97,14 +97,6 @@ const INTERVALS: u64 = 200;
 const WIDEST: Nanos = Nanos::from_millis(50);
 const NARROWEST: Nanos = Nanos::from_millis(5);
 
-pub(crate) fn may_write(site: &Site) -> bool {
-    match &site.at {
-        Where::Device { destroy, .. } => destroy.is_some(),
-        Where::File(_) => false,
-        _ => true,
-    }
-}
-
 impl Method for Profiling {
     fn name(&self) -> &'static str {
         "profile"
@@ -128,7 +120,7 @@ impl Method for Profiling {
         if !(1.0..=3600.0).contains(&runtime.secs()) {
             return Err(bad("runtime", &runtime.to_string(), "from 1s to 1h"));
         }
-        let allowed = may_write(site);
+        let allowed = site.may_write();
         let share: u32 = settings.get("writes")?.unwrap_or(if allowed { 50 } else { 0 });
         if share > 90 || (share > 0 && !allowed) {
             let why =
@@ -211,7 +203,7 @@ impl Method for Profiling {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Settings;
+    use crate::{Settings, Site};
     use basics::Known;
     use machine::Machine;
 

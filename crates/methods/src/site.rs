@@ -128,6 +128,11 @@ impl Site {
         })
     }
 
+    /// Whether a job may write here: never to a file of the user's, to a device with `--destroy`.
+    pub(crate) fn may_write(&self) -> bool {
+        !matches!(self.at, Where::File(_) | Where::Device { destroy: None, .. })
+    }
+
     /// A step here: the run goes on without it when it fails, if it `may_fail`.
     pub(crate) fn step(&self, name: impl Into<String>, job: Job, may_fail: bool) -> Step {
         let (name, tier) = (name.into(), self.tier.clone());

@@ -2,7 +2,6 @@
 //! in sequence (128 KiB) and at random (4 KiB) over at most four threads, and mixed from all reads to all writes. To the
 //! letter each point takes four minutes, the first of them thrown away; by default a point ends when its mean is known.
 
-use crate::profiling::may_write;
 use crate::settings::{Default as Usually, Parameter, Settings};
 use crate::site::{Site, Where};
 use crate::{Method, MethodError, Request};
@@ -193,7 +192,7 @@ impl Method for SsdReview {
         }
         let seed: u64 = settings.value("seed")?;
         let yes = |key, usual| if settings.given(key).is_some() { settings.flag(key) } else { Ok(usual) };
-        let writes = yes("writes", may_write(site))?;
+        let writes = yes("writes", site.may_write())?;
         let precondition = yes("precondition", request.as_published && writes)?;
         let length = request.length()?.unwrap_or(settings.value("size")?);
         let job = timed(settings, request.as_published)?;

@@ -48,33 +48,27 @@ impl Method for Zeros {
         let usual = Bytes(if request.as_published { 1024 } else { 256 } * MIB);
         let size = settings.get("size")?.unwrap_or(usual);
         let seed = settings.value("seed")?;
-        let of = [
+        let of: [(&str, Entropy); 3] = [
             ("zeros", Entropy::Zeros),
             ("compressible", Entropy::Compressible),
             ("incompressible", Entropy::Incompressible),
         ];
         // What the article wrote is only the first.
         let wanted = if request.as_published { 1 } else { of.len() };
-        let step = |(name, entropy): (&str, Entropy)| Step {
-            name: name.to_owned(),
-            tier: site.tier.clone(),
-            target: 0,
-            job: Job {
-                direction: Direction::Write,
-                block: Block::Fixed(Bytes(MIB)),
-                direct: false,
-                engine: Engine::Psync,
-                end_fsync: true,
-                entropy,
-                size: Some(size),
-                stop: Stop { bytes: Some(size), ..Stop::default() },
-                seed,
-                ..Job::default()
-            },
-            may_fail: false,
-            before: vec![Act::Renew, Act::Sync],
-            after: vec![],
+        let job = |entropy| Job {
+            direction: Direction::Write,
+            block: Block::Fixed(Bytes(MIB)),
+            direct: false,
+            engine: Engine::Psync,
+            end_fsync: true,
+            entropy,
+            size: Some(size),
+            stop: Stop { bytes: Some(size), ..Stop::default() },
+            seed,
+            ..Job::default()
         };
+        let step =
+            |(name, entropy)| Step { before: vec![Act::Renew, Act::Sync], ..site.step(name, job(entropy), false) };
         let steps: Vec<Step> = of.into_iter().take(wanted).map(step).collect();
         for step in &steps {
             step.job.check()?;
