@@ -1,8 +1,8 @@
 //! Does this engine measure what fio measures? The same four jobs by both, direct on a file, interleaved, with fio's `lat`
-//! (its `clat` begins after `io_uring_enter` has returned). Prints a Markdown table: medians, ratio of medians with its
-//! 95 % interval, fio's own spread. A row takes at least ROUNDS (7) pairs and goes on, to MOST_ROUNDS (ROUNDS) at most,
-//! until the interval of the IOPS ratio is within ± 3 %: a noisy disk needs many. `cargo bench -p engine --bench
-//! agreement`; RUN_SECONDS (3), FILE_MIB (1024), BENCH_DIR; words after `--` choose cases by name.
+//! (its `clat` begins after `io_uring_enter` has returned), and by fio once more: how far it lies from itself is what
+//! these rounds can tell at all. Prints a Markdown table: medians, ratio of medians with its 95 % interval. A row takes
+//! ROUNDS (7) turns and goes on, to MOST_ROUNDS (ROUNDS) at most, until the interval of the IOPS ratio is within ± 3 %.
+//! `cargo bench -p engine --bench agreement`; RUN_SECONDS (3), FILE_MIB (1024), BENCH_DIR; words after `--` choose cases.
 #![forbid(unsafe_code)]
 
 mod common;
@@ -44,26 +44,28 @@ type Side = fn(&Round) -> Figures;
 /// The directions of a round.
 const SIDES: [(&str, Side); 2] = [("read", |r| r.read), ("write", |r| r.write)];
 
-fn row(case: &Case, name: &str, side: Side, ours: &[Round], fio: &[Round]) {
-    print!("| {} {name}, {} pairs |", case.name, ours.len());
+/// A row of the table: one program over fio.
+fn row(what: &str, rounds: &[Round], fio: &[Round], side: Side) {
+    print!("| {what} |");
     for pick in [(|f| f.iops) as fn(Figures) -> f64, |f| f.p50_us, |f| f.p99_us] {
         let pick = |r: &Round| pick(side(r));
-        let (ratio, low, high) = ratio(ours, fio, pick);
-        let (a, b) = (median(ours, pick), median(fio, pick));
+        let (ratio, low, high) = ratio(rounds, fio, pick);
+        let (a, b) = (median(rounds, pick), median(fio, pick));
         print!(" {a:.0} | {b:.0} | **{ratio:.3}** ({low:.3}–{high:.3}) | {:.1} % |", spread(fio, pick));
     }
     println!();
 }
 
-/// Where a program's time goes: in a request at the disk, by the kernel's account; from there to what the program reports
-/// as its mean latency; and how many of the `depth` operations were on their way (Little's law), the rest of the time being
+/// How many requests at the disk an operation became, by the kernel's account, and where a program's time goes: in such a
+/// request; from there to what the program reports as its mean latency; and how many of the `depth` operations were on their way (Little's law), the rest of the time being
 /// the program's own, between one operation's end and the next one's start. Medians of the rounds.
-fn parts(case: &Case, who: &str, rounds: &[Round]) -> String {
+fn parts(case: &Case, who: &str, rounds: &[Round], seconds: u64) -> String {
     let mut out = String::new();
     for (name, side) in SIDES.iter().take(1 + usize::from(case.direction.writes())) {
         let disk = median(rounds, |r| side(r).disk_us);
         let above = median(rounds, |r| side(r).mean_us - side(r).disk_us);
-        let _ = writeln!(out, "| {} {name} | {who} | {disk:.1} | {above:.1} |", case.name);
+        let requests = median(rounds, |r| side(r).requests / (side(r).iops * seconds as f64));
+        let _ = writeln!(out, "| {} {name} | {who} | {requests:.2} | {disk:.1} | {above:.1} |", case.name);
     }
     let on_their_way = median(rounds, |r| SIDES.iter().map(|(_, side)| side(r).iops * side(r).mean_us / 1e6).sum());
     out.replace("|\n", &format!("| {on_their_way:.2} |\n"))
@@ -100,24 +102,26 @@ fn main() -> Result<()> {
     println!("| job | IOPS | fio | ratio | fio ± | p50 µs | fio | ratio | fio ± | p99 µs | fio | ratio | fio ± |");
     println!("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |");
     for case in cases.iter().filter(|case| is_wanted(case.name)) {
-        let (mut ours, mut fio) = (Vec::new(), Vec::new());
+        let (mut ours, mut fio, mut again) = (Vec::new(), Vec::new(), Vec::new());
         for round in 0..most {
-            // Who goes first alternates, so that a drift of the machine favours neither.
-            let (a, b) = case.pair(&file, len, seconds, round % 2 == 0)?;
-            ours.push(a);
-            fio.push(b);
+            // Who goes first alternates, so that a drift of the machine favours nobody.
+            let turn = case.turn(&file, len, seconds, round as usize % 3)?;
+            ours.push(turn[0]);
+            fio.push(turn[1]);
+            again.push(turn[2]);
             let (_, low, high) = ratio(&ours, &fio, |r| r.read.iops);
             if round + 1 >= rounds && (high - low) * 50.0 <= ENOUGH {
                 break;
             }
         }
         for (name, side) in SIDES.iter().take(1 + usize::from(case.direction.writes())) {
-            row(case, name, *side, &ours, &fio);
+            row(&format!("{} {name}, {} turns", case.name, ours.len()), &ours, &fio, *side);
+            row("the same, fio against itself", &again, &fio, *side);
         }
-        ledger += &parts(case, "tiermark", &ours);
-        ledger += &parts(case, "fio", &fio);
+        ledger += &parts(case, "tiermark", &ours, seconds);
+        ledger += &parts(case, "fio", &fio, seconds);
     }
-    println!("\n| job | by | at the disk, µs | above it, µs | on their way |");
-    println!("| --- | --- | --- | --- | --- |\n{ledger}");
+    println!("\n| job | by | requests | at the disk, µs | above it, µs | on their way |");
+    println!("| --- | --- | --- | --- | --- | --- |\n{ledger}");
     Ok(())
 }

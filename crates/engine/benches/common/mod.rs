@@ -81,8 +81,9 @@ pub struct Figures {
     pub mean_us: f64,
     pub p50_us: f64,
     pub p99_us: f64,
-    /// Mean time of a request below the file system, by the kernel's own account of the disk.
+    /// Mean time of a request below the file system, by the kernel's own account of the disk; and how many of them there were.
     pub disk_us: f64,
+    pub requests: f64,
 }
 
 /// One round of one program.
@@ -112,7 +113,7 @@ pub struct Case {
 fn figures(latency: &Latencies, elapsed: Nanos) -> Figures {
     let us = |percent| latency.percentile(percent).map_or(0.0, Nanos::us);
     let (iops, mean_us) = (latency.count() as f64 / elapsed.secs(), latency.mean().map_or(0.0, Nanos::us));
-    Figures { iops, mean_us, p50_us: us(50.0), p99_us: us(99.0), disk_us: f64::NAN }
+    Figures { iops, mean_us, p50_us: us(50.0), p99_us: us(99.0), ..Figures::default() }
 }
 
 /// What the kernel counts of the disk that holds a file, for reads and for writes: requests, and their milliseconds in all
@@ -131,9 +132,12 @@ impl Disk {
         let pair = |at: usize| (*fields.get(at).unwrap_or(&f64::NAN), *fields.get(at + 3).unwrap_or(&f64::NAN));
         Ok(Disk([pair(0), pair(4)]))
     }
-    /// Mean µs of a request since `before`, by direction.
-    fn mean_us(self, before: Disk) -> [f64; 2] {
-        [0, 1].map(|i| 1e3 * (self.0[i].1 - before.0[i].1) / (self.0[i].0 - before.0[i].0))
+    /// Requests since `before` and their mean µs, by direction.
+    fn since(self, before: Disk) -> [(f64, f64); 2] {
+        [0, 1].map(|i| {
+            let requests = self.0[i].0 - before.0[i].0;
+            (requests, 1e3 * (self.0[i].1 - before.0[i].1) / requests)
+        })
     }
 }
 
@@ -168,21 +172,19 @@ impl Case {
         })
     }
 
-    /// A round of each, `ours` first or fio, with the kernel's account of the disk meanwhile.
-    pub fn pair(&self, file: &TestFile, len: Bytes, seconds: u64, ours_first: bool) -> Result<(Round, Round)> {
-        let counted = |round: &dyn Fn() -> Result<Round>| -> Result<Round> {
+    /// A round of this engine, one of fio and another of fio, `first` of the three first, with the kernel's account of the
+    /// disk meanwhile. The second fio says how far a program lies from itself.
+    pub fn turn(&self, file: &TestFile, len: Bytes, seconds: u64, first: usize) -> Result<[Round; 3]> {
+        let mut rounds = [Round::default(); 3];
+        for who in (first..first + 3).map(|turn| turn % 3) {
             let before = Disk::read(file)?;
-            let mut round = round()?;
-            [round.read.disk_us, round.write.disk_us] = Disk::read(file)?.mean_us(before);
-            Ok(round)
-        };
-        let (ours, fio) = (|| self.ours(file, len, seconds), || self.fio(file, len, seconds));
-        if ours_first {
-            let ours = counted(&ours)?;
-            return Ok((ours, counted(&fio)?));
+            let mut round = if who == 0 { self.ours(file, len, seconds)? } else { self.fio(file, len, seconds)? };
+            let [read, write] = Disk::read(file)?.since(before);
+            (round.read.requests, round.read.disk_us) = read;
+            (round.write.requests, round.write.disk_us) = write;
+            rounds[who] = round;
         }
-        let fio = counted(&fio)?;
-        Ok((counted(&ours)?, fio))
+        Ok(rounds)
     }
 
     /// A round of fio, told to keep the same latencies (`lat`, from submission to completion) and the page cache.
@@ -216,7 +218,7 @@ impl Case {
                 mean_us: side["lat_ns"]["mean"].as_f64().unwrap_or(0.0) / 1e3,
                 p50_us: us("50.000000"),
                 p99_us: us("99.000000"),
-                disk_us: f64::NAN,
+                ..Figures::default()
             }
         };
         let total = |name: &str| job[name]["total_ios"].as_f64().unwrap_or(0.0);
