@@ -195,6 +195,16 @@ pub struct EngineUse {
     pub dropped: Vec<(String, String)>,
 }
 
+impl EngineUse {
+    /// The name under which opening past the page cache is dropped.
+    pub const DIRECT: &str = "O_DIRECT";
+
+    /// Why the bytes went through the page cache although the job asked for the way past it.
+    pub fn direct_refused(&self) -> Option<&str> {
+        self.dropped.iter().find(|(feature, _)| feature == Self::DIRECT).map(|(_, why)| why.as_str())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -195,8 +195,10 @@ fn choose(job: &Job, target: &Target<'_>) -> Result<EngineUse, EngineError> {
     without_depth(found.engine, job, &mut without);
     if let Target::File { fd, direct, .. } = target {
         if job.direct && !direct {
-            without
-                .push(("O_DIRECT".to_owned(), "the target is not opened with it: the page cache is in the way".into()));
+            without.push((
+                EngineUse::DIRECT.to_owned(),
+                "the target is not opened with it: the page cache is in the way".into(),
+            ));
         }
         if job.direction.reads()
             && let Err(error) = sys::file::skip_access_time(*fd)

@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 const PI_BITS: [(u32, &str); 4] =
     [(0, "under-voltage"), (1, "ARM frequency capped"), (2, "throttled"), (3, "soft temperature limit")];
 
+/// What begins a word about this moment; "since boot" begins the others.
+pub(crate) const NOW: &str = "now";
+
 /// Hottest sensor, in degrees Celsius: thermal zones, else hwmon. Readings outside −40…150 °C are no temperatures.
 pub(crate) fn temperature(root: &Root) -> Known<f64> {
     let zones = inputs(root, "/sys/class/thermal", "thermal_zone", |name| name == "temp");
@@ -58,7 +61,7 @@ fn firmware(root: &Root) -> Option<Vec<String>> {
         .find_map(|firmware| root.word(firmware.join(sensors::THROTTLED)))?;
     let bits = u32::from_str_radix(file.trim_start_matches("0x"), 16).ok()?;
     let mut words = Vec::new();
-    for (shift, when) in [(0, "now"), (16, "since boot")] {
+    for (shift, when) in [(0, NOW), (16, "since boot")] {
         words.extend(
             PI_BITS.iter().filter(|(bit, _)| bits >> (bit + shift) & 1 == 1).map(|(_, w)| format!("{when}: {w}")),
         );
@@ -75,7 +78,7 @@ fn supply(root: &Root) -> Option<Vec<String>> {
         .map(|name| class.join(name))
         .find(|dir| root.word(dir.join("name")).as_deref() == Some("rpi_volt"))?;
     let alarm: u32 = root.number(monitor.join("in0_lcrit_alarm")).into_option()?;
-    Some(if alarm == 0 { Vec::new() } else { vec!["now: under-voltage".to_owned()] })
+    Some(if alarm == 0 { Vec::new() } else { vec![format!("{NOW}: under-voltage")] })
 }
 
 /// Cooling devices that act on the processor's frequency.
@@ -92,7 +95,7 @@ fn cooling(root: &Root) -> Option<Vec<String>> {
         if let (Known::Is(state @ 1..), Known::Is(max)) =
             (root.number::<u32>(device.join("cur_state")), root.number::<u32>(device.join("max_state")))
         {
-            words.push(format!("now: processor frequency held down (step {state} of {max}, {kind})"));
+            words.push(format!("{NOW}: processor frequency held down (step {state} of {max}, {kind})"));
         }
     }
     words

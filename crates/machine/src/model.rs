@@ -39,7 +39,7 @@ pub struct Machine {
     pub swap_managers: Vec<String>,
     /// Places where bytes can live.
     pub tiers: Vec<Tier>,
-    /// What is noticed about the machine as a whole (`two-swap-managers`, `zswap-and-zram`, `throttled`).
+    /// What is noticed about the machine as a whole (`two-swap-managers`, `zswap-and-zram`, `throttled`, `was-throttled`).
     pub notices: Vec<Warning>,
     /// What could not be read of the machine as a whole, each a sentence.
     pub warnings: Vec<String>,
@@ -187,7 +187,7 @@ impl Tier {
 pub struct Warning {
     /// Stable kebab-case name. Of tiers: `pcie-switch-limits`, `pcie-link-limits`, `pcie-shared-link`, `usb3-at-usb2`,
     /// `usb-shared-port`, `usb-storage-not-uas`, `sd-slow-mode`, `swap-on-sd`, `read-only`, `partition-unaligned`. Of the
-    /// machine: `two-swap-managers`, `zswap-and-zram`, `throttled`.
+    /// machine: `two-swap-managers`, `zswap-and-zram`, `throttled`, `was-throttled`.
     pub id: String,
     /// One sentence: what, how much, compared with what.
     pub text: String,

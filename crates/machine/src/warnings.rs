@@ -160,12 +160,14 @@ fn zswap_and_zram(machine: &Machine) -> Option<Warning> {
 
 fn throttled(machine: &Machine) -> Option<Warning> {
     let words = machine.throttled.get().filter(|words| !words.is_empty())?;
-    let text = if words.iter().any(|word| word.starts_with("now")) {
-        format!("The processor is held back ({}): figures measured now are too low.", words.join("; "))
+    let evidence = words.join("; ");
+    Some(if words.iter().any(|word| word.starts_with(crate::heat::NOW)) {
+        let text = format!("The processor is held back ({evidence}): figures measured now are too low.");
+        warning("throttled", text, evidence)
     } else {
-        format!("The processor was held back since boot ({}): it may be again under load.", words.join("; "))
-    };
-    Some(warning("throttled", text, words.join("; ")))
+        let text = format!("The processor was held back since boot ({evidence}): it may be again under load.");
+        warning("was-throttled", text, evidence)
+    })
 }
 
 /// What could not be read of the machine as a whole.

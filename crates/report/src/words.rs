@@ -197,7 +197,7 @@ pub fn job(step: &StepRecord) -> String {
 /// By which way the bytes went, as far as the engine told.
 fn way(step: &StepRecord) -> &'static str {
     let engine = step.engine.as_ref();
-    let refused = engine.is_some_and(|engine| engine.dropped.iter().any(|(feature, _)| feature == "O_DIRECT"));
+    let refused = engine.is_some_and(|engine| engine.direct_refused().is_some());
     match engine.map(|engine| engine.used) {
         Some(Engine::Mmap) => "mapped",
         _ if step.job.direct && refused => "buffered (O_DIRECT refused)",

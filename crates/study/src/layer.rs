@@ -4,7 +4,7 @@
 use crate::model::{StepSummary, StepView};
 
 use basics::job::{Engine, Entropy};
-use basics::{Known, Side};
+use basics::{EngineUse, Known, Side};
 use machine::Tier;
 use std::path::Path;
 
@@ -55,8 +55,8 @@ pub(crate) fn direct_refused(step: &StepView<'_>) -> Option<String> {
     if !step.job.direct || step.engine.is_some_and(|engine| matches!(engine.used, Engine::Memory | Engine::Mmap)) {
         return None;
     }
-    let (feature, why) = step.engine?.dropped.iter().find(|(feature, _)| feature == "O_DIRECT")?;
-    Some(format!("step {} {}: {feature} dropped, {why}", step.index, step.name))
+    let why = step.engine?.direct_refused()?;
+    Some(format!("step {} {}: {} dropped, {why}", step.index, step.name, EngineUse::DIRECT))
 }
 
 /// The tiers that carry the file system on which a step of `tier` ran: of btrfs or bcachefs on several devices all of

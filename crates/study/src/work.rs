@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn other_work_has_no_verdict() {
         let direct = |step: &mut Step| {
-            step.engine.as_mut().unwrap().dropped.push(("O_DIRECT".to_owned(), "refused".to_owned()));
+            step.engine.as_mut().unwrap().dropped.push((basics::EngineUse::DIRECT.to_owned(), "refused".to_owned()));
         };
         type Change = fn(&mut Step);
         let changes: [(&str, Change); 5] = [

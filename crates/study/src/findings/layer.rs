@@ -246,7 +246,11 @@ mod tests {
     #[test]
     fn a_refused_o_direct_is_said() {
         let mut step = Step::seq_read("sda", 900.0);
-        step.engine.as_mut().unwrap().dropped.push(("O_DIRECT".to_owned(), "overlayfs does not support it".to_owned()));
+        step.engine
+            .as_mut()
+            .unwrap()
+            .dropped
+            .push((basics::EngineUse::DIRECT.to_owned(), "overlayfs does not support it".to_owned()));
         let run = Run::default().steps([step]);
         let cache = found(&run, "page-cache");
         assert_eq!(cache[0].evidence, ["step 0 seq-read: O_DIRECT dropped, overlayfs does not support it"]);

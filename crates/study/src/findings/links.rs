@@ -21,7 +21,7 @@ fn untried(warning: &Warning) -> u8 {
         "partition-unaligned" => 45,
         "usb-shared-port" => 40,
         // It is over: worth knowing, no more.
-        "throttled" if !warning.evidence.contains("now") => 30,
+        "was-throttled" => 30,
         "throttled" => 70,
         _ => 50,
     }
@@ -204,10 +204,10 @@ mod tests {
     #[test]
     fn notices_of_the_machine_are_findings_without_a_tier() {
         let mut run = Run::default();
-        let old = Warning { evidence: "since boot: throttled".to_owned(), ..warning("throttled", "It was throttled.") };
+        let old = warning("was-throttled", "It was throttled.");
         run.machine.notices = vec![warning("two-swap-managers", "dphys-swapfile and rpi-swap set up swap here"), old];
         let two = found(&run, "two-swap-managers");
         assert_eq!((two[0].weight, &two[0].tier), (60, &None));
-        assert_eq!(found(&run, "throttled")[0].weight, 30);
+        assert_eq!(found(&run, "was-throttled")[0].weight, 30);
     }
 }
