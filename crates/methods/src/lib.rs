@@ -173,6 +173,14 @@ pub enum MethodError {
         /// As typed.
         path: PathBuf,
     },
+    /// A file that was given for something that its text is not.
+    #[error("{}: {why}", path.display())]
+    Malformed {
+        /// As typed.
+        path: PathBuf,
+        /// What is wrong with the text, and where.
+        why: String,
+    },
     /// There, and of no use.
     #[error("{}: {why}", path.display())]
     Unusable {

@@ -164,7 +164,7 @@ pub fn profile_named(text: &str) -> Result<Profile, MethodError> {
         return Ok(profile::find(text)?.clone());
     }
     let path = Path::new(text);
-    let why = |error: ProfileError| MethodError::Unusable { path: path.to_owned(), why: error.to_string() };
+    let why = |error: ProfileError| MethodError::Malformed { path: path.to_owned(), why: error.to_string() };
     Profile::parse(&text_of(path, "a profile")?).map_err(why)
 }
 
@@ -173,7 +173,7 @@ pub fn profile_named(text: &str) -> Result<Profile, MethodError> {
 /// # Errors
 /// When the file cannot be read, or holds no figures.
 pub fn figures_in(path: &Path) -> Result<Figures, MethodError> {
-    let why = |error: FiguresError| MethodError::Unusable { path: path.to_owned(), why: error.to_string() };
+    let why = |error: FiguresError| MethodError::Malformed { path: path.to_owned(), why: error.to_string() };
     Figures::parse(&text_of(path, "figures")?).map_err(why)
 }
 
