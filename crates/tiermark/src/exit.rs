@@ -64,7 +64,7 @@ fn status(error: &anyhow::Error) -> u8 {
         Some(QuoteError::Broken { .. }) => return USAGE,
         None => {}
     }
-    if error.is::<ProfileError>() || error.is::<study::fit::FitError>() {
+    if error.is::<Usage>() || error.is::<ProfileError>() || error.is::<study::fit::FitError>() {
         return USAGE;
     }
     let missing = error.is::<ChangeError>() || error.is::<Missing>() || error.is::<std::io::Error>();
@@ -102,6 +102,18 @@ impl std::fmt::Display for Missing {
 }
 
 impl std::error::Error for Missing {}
+
+/// Something that is asked of what cannot give it; the sentence says what does.
+#[derive(Debug)]
+pub struct Usage(pub String);
+
+impl std::fmt::Display for Usage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
 
 #[cfg(test)]
 mod tests {

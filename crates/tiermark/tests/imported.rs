@@ -51,6 +51,15 @@ fn old_results_are_runs_like_others() {
     there.run(&["import", file.to_str().unwrap()]).code(0);
     assert_eq!(there.json(&["show", ids[2]]), home.json(&["show", ids[2]]));
 
+    // Forms that consist of operations would be empty.
+    for format in ["fio-json", "csv", "openmetrics"] {
+        let told = home.run(&["export", ids[2], "--format", format, "--out", "-"]).code(2);
+        assert_eq!(told.out, "");
+        told.says(&[ids[2], "a table of iozone", "--format json"]);
+    }
+    let exported = home.run(&["export", ids[2], "--format", "json", "--out", "-"]).code(0).json();
+    assert_eq!(exported["method"]["figures"], runs[2]["figures"]);
+
     // 4 KiB at 11026 KiB/s, one at a time: 363 µs.
     let fitted = home.json(&["profile", ids[2], "--name", "old-ssd"]);
     let mean = fitted["read"]["latency_us"]["mean"].as_f64().unwrap();

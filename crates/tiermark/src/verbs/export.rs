@@ -2,10 +2,10 @@
 
 use crate::cli::Format;
 use crate::context::Context;
-use crate::exit::Missing;
+use crate::exit::{Missing, Usage};
 use crate::out;
 use anyhow::Result;
-use record::{RunId, Store};
+use record::{Record, RunId, Store};
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -48,11 +48,24 @@ fn ending(format: Format) -> &'static str {
 /// The run in the form of other programs; nothing for the portable file, which the store writes.
 fn text(store: &Store, id: &RunId, format: Format) -> Result<Option<String>> {
     let pretty = |document| serde_json::to_string_pretty(&document).map(|text| text + "\n");
+    let measured = || store.load(id).map_err(anyhow::Error::from).and_then(with_steps);
     Ok(Some(match format {
         Format::Portable => return Ok(None),
         Format::Json => pretty(report::json::run(&store.load(id)?))?,
-        Format::FioJson => pretty(report::fio_json::run(&store.load(id)?))?,
-        Format::Csv => report::csv::run(&store.load(id)?)?,
-        Format::Openmetrics => report::openmetrics::run(&store.load(id)?),
+        Format::FioJson => pretty(report::fio_json::run(&measured()?))?,
+        Format::Csv => report::csv::run(&measured()?)?,
+        Format::Openmetrics => report::openmetrics::run(&measured()?),
     }))
+}
+
+/// The record, if it has steps: of those these forms consist, and without any they would be empty and look whole.
+fn with_steps(record: Record) -> Result<Record> {
+    let Some(quoted) = &record.run.quoted else { return Ok(record) };
+    let text = format!(
+        "run {} holds figures that were imported ({}) and no operations of its own, of which this form consists; --format \
+         json gives the figures, and without --format the run goes out whole",
+        record.run.id,
+        quoted.format().words()
+    );
+    Err(Usage(text).into())
 }
