@@ -200,7 +200,26 @@ fn cpu(root: &Root, cpuinfo: &str) -> Cpu {
         model: Known::or_not_reported(model),
         governor,
         max_mhz: Known::or_not_reported(khz.map(|khz| khz / 1000)),
+        last_level_cache: Known::or_not_reported(last_level_cache(root)),
     }
+}
+
+/// The largest cache of the highest level that any processor has: of unequal cores only some may have it.
+fn last_level_cache(root: &Root) -> Option<Bytes> {
+    let folder = Path::new("/sys/devices/system/cpu");
+    let numbered = |name: &String, word: &str| name.strip_prefix(word).is_some_and(|n| n.parse::<u32>().is_ok());
+    let cpus = root.names(folder).into_iter().filter(|name| numbered(name, "cpu"));
+    let caches = cpus.map(|cpu| folder.join(cpu).join("cache")).flat_map(|cpu| {
+        let indices = root.names(&cpu).into_iter().filter(|name| numbered(name, "index"));
+        indices.map(move |index| cpu.join(index)).collect::<Vec<_>>()
+    });
+    let sizes = caches.filter(|cache| root.word(cache.join("type")).as_deref() != Some("Instruction"));
+    let level_and_size = sizes.filter_map(|cache| {
+        // `32768K`: the kernel prints KiB so (drivers/base/cacheinfo.c).
+        let size: u64 = root.word(cache.join("size"))?.strip_suffix('K')?.parse().ok()?;
+        Some((root.number::<u32>(cache.join("level")).into_option()?, Bytes(size << 10)))
+    });
+    level_and_size.max().map(|(_, size)| size)
 }
 
 /// 64-bit ARM kernels print numbers instead of a name (Arm's MIDR part numbers).

@@ -4,7 +4,7 @@
 use basics::{Bytes, Known};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A machine as it was found.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -57,6 +57,8 @@ pub struct Cpu {
     pub governor: Known<String>,
     /// Highest frequency in MHz.
     pub max_mhz: Known<u32>,
+    /// The largest of the caches of the last level: what fits it is read without the memory.
+    pub last_level_cache: Known<Bytes>,
 }
 
 /// zswap.
@@ -158,6 +160,18 @@ impl Machine {
     /// The tier of this name.
     pub fn tier(&self, name: &str) -> Option<&Tier> {
         self.tiers.iter().find(|tier| tier.name == name)
+    }
+
+    /// The mounted file system that a full path without links lies on, where it is a tier's: the longest mount point above it.
+    pub fn mount_of(&self, path: &Path) -> Option<&Mount> {
+        let mounts = self.tiers.iter().flat_map(|tier| &tier.mounts).filter(|mount| path.starts_with(&mount.at));
+        mounts.max_by_key(|mount| mount.at.components().count())
+    }
+
+    /// The kernel's version as far as it decides what a file system does: 6.14 of `6.14.2-rpi`.
+    pub fn kernel_version(&self) -> Option<(u32, u32)> {
+        let mut numbers = self.kernel.get()?.split(|c: char| !c.is_ascii_digit()).map(str::parse);
+        Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
     }
 }
 

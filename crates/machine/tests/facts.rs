@@ -33,6 +33,29 @@ fn traces_of_the_page_size() {
 }
 
 #[test]
+fn the_cache_before_the_memory() {
+    let cache = |files: &[(&str, &str, &str)]| {
+        let tree = Tree::empty();
+        for (cache, level, size) in files {
+            let (cpu, index) = cache.split_once('/').unwrap();
+            let dir = format!("/sys/devices/system/cpu/{cpu}/cache/{index}");
+            let kind = if index == "index1" { "Instruction" } else { "Unified" };
+            for (file, text) in [("level", *level), ("size", *size), ("type", kind)] {
+                tree.file(&format!("{dir}/{file}"), text);
+            }
+        }
+        tree.read().cpu.last_level_cache.into_option()
+    };
+    let laptop = [("cpu0/index0", "1", "48K"), ("cpu0/index2", "2", "2048K"), ("cpu0/index3", "3", "12288K")];
+    assert_eq!(cache(&laptop), Some(Bytes(12 << 20)));
+    // An RK3399: no third level, and the large cores' second one is the larger.
+    let unequal = [("cpu0/index1", "2", "4096K"), ("cpu0/index2", "2", "512K"), ("cpu4/index2", "2", "1024K")];
+    assert_eq!(cache(&unequal), Some(Bytes(1 << 20)));
+    assert_eq!(cache(&[("cpu0/index0", "1", "lots")]), None);
+    assert_eq!(cache(&[]), None);
+}
+
+#[test]
 fn names_of_boards() {
     let model = |files: &[(&str, &str)]| with(files).model.into_option();
     assert_eq!(model(&[("/proc/device-tree/model", "Xunlong Orange Pi 5\0")]).as_deref(), Some("Xunlong Orange Pi 5"));

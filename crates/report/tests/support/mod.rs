@@ -149,6 +149,7 @@ pub fn machine() -> Machine {
             model: Known::Is("Cortex-A76".into()),
             governor: Known::Is("ondemand".into()),
             max_mhz: Known::Is(2400),
+            last_level_cache: Known::Is(Bytes(2 << 20)),
         },
         temperature_c: Known::Is(54.3),
         throttled: Known::Is(Vec::new()),
