@@ -14,7 +14,7 @@
 use crate::site::{Site, Where};
 use crate::swap_sim::{PAGE, swap_job};
 use basics::job::{Block, Direction, Engine, Entropy, Figure, Order, Stop, Sync, Until};
-use basics::plan::{LeftOut, Step, step_seed};
+use basics::plan::{Act, LeftOut, Step, step_seed};
 use basics::units::{GIB, MIB};
 use basics::{Bytes, Job, Nanos, Plan};
 use std::collections::BTreeMap;
@@ -106,7 +106,7 @@ pub fn check(effort: Effort, sites: &[Site], mut left_out: Vec<LeftOut>) -> Plan
             target,
             job,
             may_fail: true,
-            before: vec![],
+            before: draft.before,
             after: vec![],
         });
     }
@@ -139,10 +139,12 @@ struct Draft {
     weight: u32,
     /// It ends with the file, not with confidence: the steps after it read what it wrote.
     whole_file: bool,
+    /// Done before it.
+    before: Vec<Act>,
 }
 
 fn draft(name: &'static str, weight: u32, job: Job) -> Draft {
-    Draft { name, job, weight, whole_file: false }
+    Draft { name, job, weight, whole_file: false, before: vec![] }
 }
 
 fn drafts(site: &Site) -> impl Iterator<Item = Draft> {
@@ -177,8 +179,11 @@ fn drafts(site: &Site) -> impl Iterator<Item = Draft> {
             let sync = Sync::Fsync { every: 1 };
             list.push(draft("fsync", 2, Job { direction: Direction::Write, direct: false, sync, ..Job::default() }));
             if site.compresses {
+                // Reserved room is written as it comes: only what a file system allocates itself is compressed.
+                list[0].before = vec![Act::Renew];
                 let zeros = Job { entropy: Entropy::Zeros, ..write };
-                list.push(Draft { whole_file: true, ..draft("seq-write-zeros", 2, zeros) });
+                let before = vec![Act::Renew];
+                list.push(Draft { whole_file: true, before, ..draft("seq-write-zeros", 2, zeros) });
             }
             list
         }
@@ -236,6 +241,9 @@ mod tests {
         let zeros = plan.steps.last().unwrap();
         assert_eq!(zeros.name, "seq-write-zeros");
         assert_ne!(zeros.target, first.target);
+        for step in [first, zeros] {
+            assert_eq!(step.before, [Act::Renew], "what lies in reserved room is not compressed");
+        }
     }
 
     #[test]

@@ -34,6 +34,9 @@ pub fn survey(machine: &Machine, root: &Root, extra: &[PathBuf]) -> (Vec<Site>, 
     let extra: Vec<PathBuf> = extra.iter().map(|dir| dir.canonicalize().unwrap_or_else(|_| dir.clone())).collect();
     for dir in &extra {
         let mut site = Site::directory(dir, machine, root);
+        if sites.iter().any(|found: &Site| found.at == site.at) {
+            continue;
+        }
         // The user's own choice replaces what was found for the tier; further ones are told apart by their path.
         // Memory stays memory: a tmpfs lies on the same tier and is something else.
         let chosen_anew = |s: &&mut Site| {
@@ -169,6 +172,17 @@ mod tests {
         let (sites, left_out) = survey(&machine, &Root::live(), &[]);
         assert_eq!(sites.len(), 1);
         assert_eq!((left_out[0].tier.as_str(), left_out[0].why.to_string()), ("sdb", "with sda".to_owned()));
+    }
+
+    /// Bug: `check --in` of the very mount point that stands for its tier measured it twice, the second time under its path.
+    #[test]
+    fn the_place_that_was_asked_for_is_measured_once() {
+        let machine = machine::read(&Root::live());
+        let (sites, _) = survey(&machine, &Root::live(), &[]);
+        for site in sites.iter().filter(|site| matches!(site.at, Where::Directory(_))) {
+            let asked = [path_of(site), path_of(site)];
+            assert_eq!(survey(&machine, &Root::live(), &asked).0, sites, "{asked:?}");
+        }
     }
 
     #[test]
