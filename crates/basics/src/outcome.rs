@@ -198,10 +198,21 @@ pub struct EngineUse {
 impl EngineUse {
     /// The name under which opening past the page cache is dropped.
     pub const DIRECT: &str = "O_DIRECT";
+    /// The name under which writes past the page cache are dropped that the file system took through it after all.
+    pub const DIRECT_WRITES: &str = "direct writes";
 
     /// Why the bytes went through the page cache although the job asked for the way past it.
     pub fn direct_refused(&self) -> Option<&str> {
-        self.dropped.iter().find(|(feature, _)| feature == Self::DIRECT).map(|(_, why)| why.as_str())
+        self.without(Self::DIRECT)
+    }
+
+    /// Why the file was open for the way past the page cache, and what was written to it went through the cache.
+    pub fn direct_writes_refused(&self) -> Option<&str> {
+        self.without(Self::DIRECT_WRITES)
+    }
+
+    fn without(&self, feature: &str) -> Option<&str> {
+        self.dropped.iter().find(|(dropped, _)| dropped == feature).map(|(_, why)| why.as_str())
     }
 }
 

@@ -17,6 +17,7 @@ pub fn view(record: &Record) -> RunView<'_> {
             tier: step.tier.as_deref(),
             target: &step.target,
             job: &step.job,
+            region: step.region,
             engine: step.engine.as_ref(),
             state: state(&step.state),
             elapsed: step.elapsed,

@@ -198,9 +198,11 @@ pub fn job(step: &StepRecord) -> String {
 fn way(step: &StepRecord) -> &'static str {
     let engine = step.engine.as_ref();
     let refused = engine.is_some_and(|engine| engine.direct_refused().is_some());
+    let by_file_system = engine.is_some_and(|engine| engine.direct_writes_refused().is_some());
     match engine.map(|engine| engine.used) {
         Some(Engine::Mmap) => "mapped",
         _ if step.job.direct && refused => "buffered (O_DIRECT refused)",
+        _ if step.job.direct && by_file_system => "direct, its writes buffered by the file system",
         _ if step.job.direct => "direct",
         _ => "buffered",
     }
@@ -247,7 +249,14 @@ pub fn notes(step: &StepRecord, summary: &StepSummary) -> Vec<String> {
         )),
     };
     let mark = summary.in_flight.mark().map(|mark| format!("{mark}."));
-    step.notes.iter().cloned().chain(missing).chain(summary.cache_note()).chain(mark).collect()
+    step.notes
+        .iter()
+        .cloned()
+        .chain(missing)
+        .chain(summary.cache_note())
+        .chain(summary.compression_note())
+        .chain(mark)
+        .collect()
 }
 
 /// True when latencies of the job count from the intended time.

@@ -9,6 +9,7 @@ mod predict;
 mod progress;
 mod ready;
 mod step;
+mod through;
 
 pub use error::{Kind, RunError};
 pub use progress::{Progress, Silent};

@@ -1,10 +1,10 @@
 //! One step: fill what must be filled, open the target, let the engine and the observer run, and write the account.
 
-use crate::ready::{CHUNK, Ready, Targets};
-use crate::{RunError, Runner, SharedSpool, errno, lock, now, predict};
+use crate::ready::{CHUNK, Opened, Ready, Targets};
+use crate::{RunError, Runner, SharedSpool, errno, lock, now, predict, through};
 use basics::job::{Block, Direction, Stop};
 use basics::plan::{Act, Step};
-use basics::{Bytes, Interval, Job, Nanos, Side};
+use basics::{Bytes, EngineUse, Interval, Job, Nanos, Side};
 use engine::{Control, Ended, Outcome};
 use machine::{Machine, Root};
 use observe::Observer;
@@ -61,6 +61,8 @@ impl Running<'_, '_> {
         }
         let Ready { opened, notes } = targets.open(step.target, &step.job)?;
         account.notes = notes;
+        let buffered = self.buffered(&opened, step, targets);
+        account.notes.extend(buffered.as_ref().map(|why| format!("the direct writes were buffered ones: {why}")));
         account.started = now();
         let disks = self.disks(step, targets);
         let (index, spool) = (self.index as u32, Arc::clone(self.spool));
@@ -91,7 +93,8 @@ impl Running<'_, '_> {
             Some(Ok(observer)) => account.observing = Some(observer.stop()),
             Some(Err(error)) => account.notes.push(format!("nothing was observed meanwhile: {error}")),
         }
-        let outcome = outcome?;
+        let mut outcome = outcome?;
+        outcome.engine.dropped.extend(buffered.map(|why| (EngineUse::DIRECT_WRITES.to_owned(), why)));
         account.region = opened.region(&step.job);
         let is_model = opened.is_model();
         targets.wrote(step.target, &step.job, Bytes(outcome.write.bytes));
@@ -161,6 +164,16 @@ impl Running<'_, '_> {
                 targets.wrote(step.target, &job, size);
                 Ok(true)
             }
+        }
+    }
+
+    /// Why what the step writes past the page cache goes through it, where it does.
+    fn buffered(&self, opened: &Opened, step: &Step, targets: &Targets<'_>) -> Option<String> {
+        match opened {
+            Opened::File { fd, direct: true, .. } if step.job.direction.writes() => {
+                through::direct_writes(fd, targets.path(step.target)?, self.machine)
+            }
+            _ => None,
         }
     }
 

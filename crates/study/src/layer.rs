@@ -3,9 +3,11 @@
 
 use crate::model::{StepSummary, StepView};
 
-use basics::job::{Engine, Entropy};
-use basics::{EngineUse, Known, Side};
+use basics::job::{Engine, Entropy, Sync};
+use basics::units::significant;
+use basics::{EngineUse, Known};
 use machine::Tier;
+use observe::Disk;
 use std::path::Path;
 
 /// Below this share of the job's bytes at the disk, most of them came from (or stayed in) somewhere else.
@@ -35,7 +37,7 @@ pub fn measured(step: &StepView<'_>, members: &[&Tier]) -> Layer {
     let Known::Is(share) = share_at_disk(step, members) else { return Layer::Unknown };
     if share >= MOSTLY {
         Layer::Disk
-    } else if step.job.entropy != Entropy::Incompressible {
+    } else if may_shrink(step) {
         Layer::Compressed(1.0 / share.max(1e-3))
     } else if step.job.direction.writes() {
         // Writes that an fsync waited for and that the counters miss went to another disk; nothing follows from that.
@@ -48,6 +50,14 @@ pub fn measured(step: &StepView<'_>, members: &[&Tier]) -> Layer {
             100.0 * share
         ))
     }
+}
+
+/// Whether bytes that no disk saw can have been compressed away: the content lets that be done, and nothing else would have
+/// kept them from the disk, as the page cache does with buffered reads and with writes that nothing syncs.
+fn may_shrink(step: &StepView<'_>) -> bool {
+    let job = step.job;
+    let synced = job.direction.writes() && (job.end_fsync || job.sync != Sync::None);
+    job.entropy != Entropy::Incompressible && (job.direct || synced)
 }
 
 /// What the engine said about O_DIRECT, when the job asked for it and did not get it.
@@ -80,48 +90,71 @@ pub fn members<'a>(step: &StepView<'_>, tier: &'a Tier, tiers: &'a [Tier]) -> Ve
 pub fn share_at_disk(step: &StepView<'_>, members: &[&Tier]) -> Known<f64> {
     let unknown = || Known::not_measured("no disk counters");
     let Some((first, last)) = ends(step).filter(|_| !members.is_empty()) else { return unknown() };
-    let window = (last.at - first.at).secs();
-    let elapsed = step.elapsed.secs();
-    let (mut read, mut written) = (0, 0);
+    let mut disks = Vec::new();
     for member in members {
         let Some(disk) = disk_of(step, member) else { return unknown() };
         let (Some(before), Some(after)) = (first.disks.get(disk), last.disks.get(disk)) else { return unknown() };
-        read += after.read_bytes.saturating_sub(before.read_bytes);
-        written += after.write_bytes.saturating_sub(before.write_bytes);
+        disks.push((before, after));
     }
-    let share =
-        |side: &Side, moved: u64| (side.bytes > 0).then(|| moved as f64 / window / (side.bytes as f64 / elapsed));
-    match (
-        window >= COVERED * elapsed && window > 0.0 && elapsed > 0.0,
-        share(step.read, read).or(share(step.write, written)),
-    ) {
-        (true, Some(share)) => Known::Is(share),
-        _ => unknown(),
+    share(step, &disks).map_or_else(unknown, Known::Is)
+}
+
+/// The bytes a second of these disks between the first sample and the last over the job's: those read, or of a step that only
+/// wrote those written. Nothing where the samples cover too little of the step.
+fn share(step: &StepView<'_>, disks: &[(&Disk, &Disk)]) -> Option<f64> {
+    let (first, last) = ends(step)?;
+    let (window, elapsed) = ((last.at - first.at).secs(), step.elapsed.secs());
+    if window <= 0.0 || elapsed <= 0.0 || window < COVERED * elapsed {
+        return None;
     }
+    let moved = |bytes: fn(&Disk) -> u64| -> f64 {
+        disks.iter().map(|(before, after)| bytes(after).saturating_sub(bytes(before)) as f64).sum()
+    };
+    let (bytes, moved) = match (step.read.bytes, step.write.bytes) {
+        (0, 0) => return None,
+        (0, written) => (written, moved(|disk| disk.write_bytes)),
+        (read, _) => (read, moved(|disk| disk.read_bytes)),
+    };
+    Some((moved / window) / (bytes as f64 / elapsed))
+}
+
+/// The same of all disks that were observed, whichever the step's was: one above another counts its bytes again, so it may
+/// be too high.
+fn share_of_all(step: &StepView<'_>) -> Option<f64> {
+    let (first, last) = ends(step)?;
+    let disks: Vec<_> = first.disks.iter().filter_map(|(name, before)| Some((before, last.disks.get(name)?))).collect();
+    if disks.is_empty() { None } else { share(step, &disks) }
 }
 
 /// The share of the bytes read through the page cache that any disk moved meanwhile; nothing where the cache was not in the
-/// way, or where no disk was observed. A disk above another counts its bytes again, so the share may be too high.
+/// way, or where no disk was observed.
 pub(crate) fn read_from_disks(step: &StepView<'_>) -> Option<f64> {
     let engine = step.engine?.used;
     let cached = !step.job.direct || engine == Engine::Mmap || direct_refused(step).is_some();
-    let (first, last) = ends(step)?;
-    let (window, elapsed) = ((last.at - first.at).secs(), step.elapsed.secs());
-    if !cached || engine == Engine::Memory || step.read.bytes == 0 || first.disks.is_empty() {
+    if !cached || engine == Engine::Memory || step.read.bytes == 0 {
         return None;
     }
-    if window <= 0.0 || window < COVERED * elapsed {
+    share_of_all(step)
+}
+
+/// The share of the bytes at the disks, where they were so few that the rest was compressed away.
+pub(crate) fn compressed_to(step: &StepView<'_>) -> Option<f64> {
+    if !may_shrink(step) || direct_refused(step).is_some() {
         return None;
     }
-    let moved = first
-        .disks
-        .iter()
-        .filter_map(|(name, before)| Some(last.disks.get(name)?.read_bytes.saturating_sub(before.read_bytes)));
-    let moved: f64 = moved.map(|bytes| bytes as f64).sum();
-    Some((moved / window) / (step.read.bytes as f64 / elapsed))
+    share_of_all(step).filter(|share| *share < MOSTLY)
 }
 
 impl StepSummary {
+    /// The note that a file system compressed what was measured.
+    pub fn compression_note(&self) -> Option<String> {
+        let share = self.compressed_to?;
+        Some(format!(
+            "Of the bytes that were moved {} % passed a disk, for they compress: the rate is not the disk's.",
+            significant(100.0 * share)
+        ))
+    }
+
     /// The note that most of what was read came from the page cache.
     pub fn cache_note(&self) -> Option<String> {
         let share = self.read_from_disks.filter(|share| *share < MOSTLY)?;
@@ -151,7 +184,7 @@ pub(crate) fn disk_of<'a>(step: &StepView<'_>, tier: &'a Tier) -> Option<&'a str
 mod tests {
     use crate::summarise;
     use crate::testing::Step;
-    use basics::job::Engine;
+    use basics::job::{Engine, Entropy};
 
     /// Bug: 318,071 buffered reads a second were given without a word of the page cache.
     #[test]
@@ -167,5 +200,19 @@ mod tests {
         assert!(note(true, Engine::Mmap, 0.0).is_some());
         assert_eq!(note(true, Engine::Psync, 0.0), None);
         assert_eq!(note(false, Engine::Psync, 0.98), None);
+    }
+
+    #[test]
+    fn compression_is_noted_where_nothing_else_explains_the_bytes() {
+        let note = |entropy, share, synced| {
+            let mut step = Step::seq_write("sda", 400.0).entropy(entropy).at_disk("sda", share, 1);
+            (step.job.direct, step.job.end_fsync) = (false, synced);
+            summarise(&step.view()).compression_note()
+        };
+        let zeros = note(Entropy::Zeros, 0.03, true).unwrap();
+        assert!(zeros.starts_with("Of the bytes that were moved 3.00 % passed a disk"), "{zeros}");
+        assert_eq!(note(Entropy::Zeros, 0.03, false), None, "they may be in the page cache still");
+        assert_eq!(note(Entropy::Incompressible, 0.03, true), None);
+        assert_eq!(note(Entropy::Zeros, 0.99, true), None);
     }
 }

@@ -2,7 +2,7 @@
 
 use basics::little::Audit;
 use basics::plan::LeftOut;
-use basics::{Each, EngineUse, FailKind, Interval, Job, Known, Nanos, NotRun, Side};
+use basics::{Bytes, Each, EngineUse, FailKind, Interval, Job, Known, Nanos, NotRun, Side};
 use machine::Machine;
 use observe::Sample;
 use serde::{Deserialize, Serialize};
@@ -75,6 +75,8 @@ pub struct StepView<'a> {
     pub target: &'a str,
     /// What was asked.
     pub job: &'a Job,
+    /// Bytes of the target that were used.
+    pub region: Option<Bytes>,
     /// What ran.
     pub engine: Option<&'a EngineUse>,
     /// How far it came; the figures of one that did not come to its end are of a part of the work.
@@ -199,6 +201,9 @@ pub struct StepSummary {
     pub missing_intervals: u64,
     /// Read through the page cache: the bytes that the disks moved over those that were read (1 is all of them).
     pub read_from_disks: Option<f64>,
+    /// Of content that compresses, moved past the page cache or synced: the bytes that the disks moved over those of the
+    /// job, where they were less than half.
+    pub compressed_to: Option<f64>,
     /// Whether its rate and its latency agree with its depth.
     pub in_flight: Audit,
 }

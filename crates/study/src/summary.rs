@@ -26,6 +26,7 @@ pub fn summarise(step: &StepView<'_>) -> StepSummary {
         cpu: step.cpu.filter(|_| operations > 0).map(|(user, system)| cpu_per_op(user, system, operations)),
         missing_intervals: series::missing(step),
         read_from_disks: crate::layer::read_from_disks(step),
+        compressed_to: crate::layer::compressed_to(step),
         in_flight: crate::little::of_step(step),
     }
 }

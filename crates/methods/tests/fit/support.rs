@@ -70,6 +70,7 @@ pub fn fit(steps: &[Ran]) -> study::fit::Fitted {
             tier: None,
             target: "profile:truth",
             job: &ran.job,
+            region: None,
             engine: Some(&ran.engine),
             state: State::Done,
             elapsed: ran.elapsed,

@@ -5,8 +5,8 @@ use crate::figures::TierSteps;
 use crate::layer::{Layer, measured};
 use crate::model::StepView;
 use basics::Why;
-use basics::job::Entropy;
-use basics::units::listed;
+use basics::job::{Direction, Entropy};
+use basics::units::{listed, significant};
 use machine::{Ceiling, TierKind};
 
 /// A rate above the encoded limit by this factor cannot have come over the bus; what is below may be rounding.
@@ -23,7 +23,7 @@ fn beyond_the_bus(rate: f64, ceiling: &Ceiling) -> bool {
 }
 
 pub(super) fn find(scene: &Scene<'_, '_>) -> Vec<Draft> {
-    let of = |s| page_cache(s).or_else(|| outrunning(scene, s)).into_iter().chain(compression(s));
+    let of = |s| page_cache(s).or_else(|| outrunning(scene, s)).into_iter().chain(compression(s)).chain(buffered(s));
     scene.subjects.iter().filter(on_a_disk).flat_map(of).collect()
 }
 
@@ -123,20 +123,17 @@ fn page_cache(subject: &Subject<'_, '_>) -> Option<Draft> {
     Some(found.into())
 }
 
+/// What a file system made of content that compresses: by the rates of zeros and of what does not, by the bytes that came to
+/// the disk, or at last by its mount option alone.
 fn compression(subject: &Subject<'_, '_>) -> Option<Draft> {
     let rate = |step: &StepView<'_>| basics::Bytes(step.write.bytes).mbps(step.elapsed);
-    let zeros = subject.steps.measured("seq-write-zeros");
-    let solid = subject
-        .steps
-        .measured("seq-write-incompressible")
-        .or_else(|| subject.steps.measured("seq-write").filter(|step| step.job.entropy == Entropy::Incompressible));
     let mount = subject.steps.tier.and_then(|tier| tier.mounts.iter().find(|mount| mount.compression.is_some()));
     let who = mount.map_or_else(
         || "the file system".to_owned(),
         |mount| format!("{} ({})", mount.fs, mount.compression.as_deref().unwrap_or_default()),
     );
     let name = subject.name();
-    if let (Some(zeros), Some(solid)) = (zeros, solid)
+    if let Some((zeros, solid)) = zeros_and_solid(subject)
         && rate(zeros) > FASTER * rate(solid)
     {
         let text = format!(
@@ -145,18 +142,24 @@ fn compression(subject: &Subject<'_, '_>) -> Option<Draft> {
             mbps(rate(zeros)),
             mbps(rate(solid))
         );
-        let evidence = vec![at(zeros, mbps(rate(zeros))), at(solid, mbps(rate(solid)))];
+        let mut evidence = vec![at(zeros, mbps(rate(zeros))), at(solid, mbps(rate(solid)))];
+        evidence.extend(shrunk(subject).into_iter().map(|(step, times)| at_the_disk(step, times)));
         return Some(finding("compression", 40, Some(name), text, evidence).into());
     }
-    if let Some(step) = zeros
-        && let Layer::Compressed(times) = measured(step, &subject.steps.members(step))
-    {
+    let shrunk = shrunk(subject);
+    let bytes = |step: &StepView<'_>| step.write.bytes.max(step.read.bytes);
+    if let Some((step, times)) = shrunk.iter().max_by_key(|(step, _)| (step.write.bytes, bytes(step))) {
         let text = format!(
-            "On {name} {who} compresses: {} of zeros became {} at the disk.",
-            basics::Bytes(step.write.bytes),
-            basics::Bytes((step.write.bytes as f64 / times) as u64)
+            "On {name} {who} compresses: of {} that step {} moved {} passed the disk. Where that is so the rates are those of \
+             the compressor and the memory, not the disk's.",
+            basics::Bytes(bytes(step)),
+            step.name,
+            basics::Bytes((bytes(step) as f64 / times) as u64)
         );
-        return Some(finding("compression", 40, Some(name), text, vec![at(step, "bytes at the disk")]).into());
+        let evidence = shrunk.iter().map(|(step, times)| at_the_disk(step, *times)).collect();
+        let mut found = finding("compression", 90, Some(name), text, evidence);
+        found.advice = Some("measure with data that do not compress, or without the mount's compression".to_owned());
+        return Some(found.into());
     }
     // Nothing measured contradicts it: the mount option alone.
     let mount = mount?;
@@ -169,10 +172,58 @@ fn compression(subject: &Subject<'_, '_>) -> Option<Draft> {
     Some(finding("compression", 20, Some(name), text, vec![options]).into())
 }
 
+/// Zeros, and the same written with data that do not compress.
+fn zeros_and_solid<'r, 'a>(subject: &Subject<'r, 'a>) -> Option<(&'r StepView<'a>, &'r StepView<'a>)> {
+    let of = |entropy| subject.steps.all().filter(move |step| step.is_whole() && step.job.entropy == entropy);
+    let work = |step: &StepView<'_>| {
+        let job = step.job;
+        (job.direction, job.order, job.block.clone(), job.direct, job.end_fsync, job.sync)
+    };
+    let zeros = of(Entropy::Zeros).filter(|step| step.job.direction == Direction::Write).last()?;
+    let solid = of(Entropy::Incompressible).filter(|step| work(step) == work(zeros)).last()?;
+    Some((zeros, solid))
+}
+
+/// The steps of which a disk moved so little that the rest was compressed away, with how many of their bytes one of the disk's
+/// stood for.
+fn shrunk<'r, 'a>(subject: &Subject<'r, 'a>) -> Vec<(&'r StepView<'a>, f64)> {
+    let compressed = |step: &'r StepView<'a>| match measured(step, &subject.steps.members(step)) {
+        Layer::Compressed(times) => Some((step, times)),
+        Layer::Disk | Layer::PageCache(_) | Layer::Unknown => None,
+    };
+    subject.steps.all().filter(|step| step.is_whole()).filter_map(compressed).collect()
+}
+
+fn at_the_disk(step: &StepView<'_>, times: f64) -> String {
+    at(step, format_args!("{} % of the bytes at the disk", significant(100.0 / times)))
+}
+
+/// Direct writes that a file system took through the page cache.
+fn buffered(subject: &Subject<'_, '_>) -> Option<Draft> {
+    fn why<'a>(step: &StepView<'a>) -> Option<&'a str> {
+        step.engine.and_then(|engine| engine.direct_writes_refused())
+    }
+    let steps: Vec<_> = subject.steps.all().filter(|step| step.is_whole() && why(step).is_some()).collect();
+    let text = format!(
+        "Direct writes to {} were buffered ones: {}. Each is copied and checksummed before the disk has it, and its latency \
+         holds that too.",
+        subject.name(),
+        why(steps.first()?)?
+    );
+    let evidence = steps.iter().map(|step| at(step, "without direct writes")).collect();
+    let mut found = finding("direct-writes-buffered", 30, Some(subject.name()), text, evidence);
+    found.advice = Some(
+        "for the disk's own writes measure in a directory whose new files have no checksums (`chattr +C` on an empty one)"
+            .to_owned(),
+    );
+    Some(found.into())
+}
+
 #[cfg(test)]
 mod tests {
     use crate::findings::tests::{found, remarked};
     use crate::testing::{Run, Step, capped, mount, tier};
+    use basics::EngineUse;
     use basics::job::Entropy;
     use machine::{Tier, TierKind};
 
@@ -274,7 +325,55 @@ mod tests {
         );
         let plain = Run::default().tiers([tier("sda", TierKind::Usb)]).steps(steps(29.0));
         assert!(remarked(&plain, "compression").is_empty());
+        let at_the_disk = |share| {
+            let [zeros, solid] = steps(123.0);
+            Run::default().tiers([btrfs.clone()]).steps([zeros.at_disk("sda", share, 1), solid.at_disk("sda", 1.0, 1)])
+        };
+        let proven = found(&at_the_disk(0.031), "compression");
+        assert_eq!(proven[0].evidence[2..], ["step 0 seq-write-zeros: 3.10 % of the bytes at the disk"]);
         let unmeasured = Run::default().tiers([btrfs]).steps([Step::seq_read("sda", 30.0)]);
         assert_eq!(remarked(&unmeasured, "compression")[0].weight, 20);
+    }
+
+    /// Bug: what iozone fills unless told otherwise, and what `dd` takes from /dev/zero, were the disk's figures on btrfs.
+    #[test]
+    fn what_compresses_and_does_not_reach_the_disk_was_compressed() {
+        let btrfs = Tier { mounts: vec![mount("/mnt", "btrfs", Some("zstd:1"))], ..tier("sda", TierKind::Usb) };
+        let step =
+            |entropy, share| Step::seq_write("sda", 200.0).named("write-4k").entropy(entropy).at_disk("sda", share, 1);
+        let run = |step| Run::default().tiers([btrfs.clone()]).steps([step]);
+        let found_in = |run: &Run| remarked(run, "compression").remove(0);
+        let stamps = found_in(&run(step(Entropy::Stamps, 0.04)));
+        assert_eq!(stamps.weight, 90);
+        assert!(
+            stamps.text.starts_with("On sda btrfs (zstd:1) compresses: of 381 MiB that step write-4k moved 15."),
+            "{}",
+            stamps.text
+        );
+        assert_eq!(stamps.evidence, ["step 0 write-4k: 4.00 % of the bytes at the disk"]);
+        assert_eq!(
+            found_in(&run(step(Entropy::Incompressible, 0.04))).weight,
+            20,
+            "who counts them wrongly proves nothing"
+        );
+        assert_eq!(found_in(&run(step(Entropy::Stamps, 1.02))).weight, 20);
+        // Nothing waits for these bytes: the page cache may hold them still.
+        let mut unsynced = step(Entropy::Stamps, 0.04);
+        (unsynced.job.direct, unsynced.job.end_fsync) = (false, false);
+        assert_eq!(found_in(&run(unsynced)).weight, 20);
+    }
+
+    #[test]
+    fn direct_writes_that_were_buffered_are_said() {
+        let mut step = Step::seq_write("sda", 30.0);
+        let why = "btrfs does so".to_owned();
+        step.engine.as_mut().unwrap().dropped.push((EngineUse::DIRECT_WRITES.to_owned(), why));
+        let buffered = found(&Run::default().steps([step]), "direct-writes-buffered");
+        assert!(
+            buffered[0].text.starts_with("Direct writes to sda were buffered ones: btrfs does so."),
+            "{}",
+            buffered[0].text
+        );
+        assert!(found(&Run::default().steps([Step::seq_write("sda", 30.0)]), "direct-writes-buffered").is_empty());
     }
 }

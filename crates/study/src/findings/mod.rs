@@ -17,6 +17,7 @@ mod flush;
 mod heat;
 mod layer;
 mod links;
+mod memory;
 mod missing;
 mod noise;
 mod origin;
@@ -54,6 +55,8 @@ impl<'r, 'a> Subject<'r, 'a> {
             trusted.forget_reads(&Why::NotMeasured("page cache".to_owned()));
         } else if zram::mostly_empty(machine, steps.name).is_some() {
             trusted.forget_reads(&Why::NotMeasured("empty".to_owned()));
+        } else if !memory::within(machine, &steps).is_empty() {
+            trusted.forget_reads(&Why::NotMeasured("CPU cache".to_owned()));
         }
         Subject { steps, figures, trusted }
     }
@@ -135,10 +138,11 @@ pub(crate) struct Findings {
 
 /// Lets every family look.
 pub(crate) fn all(scene: &Scene<'_, '_>) -> Findings {
-    let families: [fn(&Scene<'_, '_>) -> Vec<Draft>; 15] = [
+    let families: [fn(&Scene<'_, '_>) -> Vec<Draft>; 16] = [
         capacity::find,
         origin::find,
         layer::find,
+        memory::find,
         swap::find,
         heat::find,
         links::find,

@@ -146,6 +146,7 @@ impl Quoted {
             tier: None,
             target: "quoted",
             job: &self.job,
+            region: None,
             engine: None,
             state: State::Done,
             elapsed: self.elapsed,
