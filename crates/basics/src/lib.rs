@@ -3,6 +3,7 @@
 //! `study`; how it is measured is left to `engine`.
 #![forbid(unsafe_code)]
 
+pub mod cost;
 pub mod job;
 pub mod known;
 pub mod latency;

@@ -4,7 +4,7 @@
 
 use crate::job::{Entropy, Job};
 use crate::known::Why;
-use crate::units::{Bytes, Nanos};
+use crate::units::{Bytes, MIB, Nanos};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -59,6 +59,9 @@ pub enum Target {
         toml: String,
     },
 }
+
+/// A test file is filled by whole chunks, so that every byte that is read later was really written.
+pub const CHUNK: u64 = MIB;
 
 impl Target {
     /// The target in a few words, for tables and records.

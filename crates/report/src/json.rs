@@ -1,8 +1,10 @@
 //! The documents that `--json` prints, for other programs: units in the names, a key absent when its value is unknown,
 //! `schema` with its version. docs/json.md describes every key; a key never changes its meaning within a version.
 
+use crate::costs::costs;
 use crate::view::{comparisons, origin, summaries, view};
 use crate::words;
+use basics::cost::Cost;
 use basics::job::{Block, Entropy, Order, Pacing, Sync};
 use basics::little::{Audit, Verdict};
 use basics::{FailKind, Job, Known, Nanos, Plan};
@@ -559,9 +561,35 @@ pub fn methods(methods: &[&dyn Method]) -> Value {
     json!({"schema": "tiermark.methods/1", "methods": methods.iter().map(one).collect::<Vec<_>>()})
 }
 
-/// `run … --dry-run`: the plan as it is stored.
-pub fn plan(plan: &Plan) -> Value {
-    json!({"schema": "tiermark.plan/1", "hash": plan.hash(), "plan": plan})
+/// `run … --dry-run --json`: the plan as it is stored, and what it costs.
+pub fn plan(plan: &Plan, machine: &Machine) -> Value {
+    let costs = costs(plan, machine);
+    let step = |(step, of): (&basics::plan::Step, &Cost)| {
+        let target = &plan.targets[step.target];
+        Object::default()
+            .with("name", step.name.as_str())
+            .with("target", target.describe())
+            .with("cost", cost(of))
+            .build()
+    };
+    json!({
+        "schema": "tiermark.plan/1",
+        "hash": plan.hash(),
+        "plan": plan,
+        "steps": plan.steps.iter().zip(&costs).map(step).collect::<Vec<_>>(),
+        "cost": cost(&Cost::sum(&costs)),
+    })
+}
+
+/// What a step or a plan costs; without an upper end the device decides.
+fn cost(cost: &Cost) -> Value {
+    Object::default()
+        .with("least_s", number(cost.time.least.secs()))
+        .maybe("most_s", cost.time.most.map(|most| number(most.secs())))
+        .with("laid_out_B", cost.laid_out.0)
+        .with("least_written_B", cost.written.least.0)
+        .maybe("most_written_B", cost.written.most.map(|most| most.0))
+        .build()
 }
 
 /// `import --json`: the names under which the runs are kept here, whose figures they are, and which contradict each other.

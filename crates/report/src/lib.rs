@@ -5,6 +5,7 @@
 //! A further format is a further module beside these three, with the same input.
 #![forbid(unsafe_code)]
 
+mod costs;
 pub mod csv;
 pub mod fio_json;
 pub mod html;

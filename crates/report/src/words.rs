@@ -2,6 +2,7 @@
 //! fits, points in time in a zone, a job and a target's hop in a line.
 
 use basics::job::{Block, Direction, Engine, Order, Pacing, Sync};
+use basics::plan::Target;
 use basics::units::significant;
 use basics::{Bytes, Job, Known, Nanos};
 use jiff::Timestamp;
@@ -149,7 +150,22 @@ pub fn rw(job: &Job) -> &'static str {
 /// A step's job in a line: `16 KiB random 70/30, depth 4, direct`, as it ran where that is known. Memory and the null
 /// target know no O_DIRECT.
 pub fn job(step: &StepRecord) -> String {
-    let job = &step.job;
+    let way = (!matches!(step.target.as_str(), "memory" | "null")).then(|| way(step));
+    in_a_line(&step.job, way)
+}
+
+/// A job that has not run, in a line.
+pub fn asked(job: &Job, target: &Target) -> String {
+    let way = match (target, job.engine) {
+        (Target::Memory { .. } | Target::Null { .. }, _) => None,
+        (_, Engine::Mmap) => Some("mapped"),
+        _ if job.direct => Some("direct"),
+        _ => Some("buffered"),
+    };
+    in_a_line(job, way)
+}
+
+fn in_a_line(job: &Job, way: Option<&str>) -> String {
     let mut parts = Vec::new();
     let block = match &job.block {
         Block::Fixed(size) => size.to_string(),
@@ -173,9 +189,7 @@ pub fn job(step: &StepRecord) -> String {
     if job.threads > 1 {
         parts.push(format!("{} threads", job.threads));
     }
-    if !matches!(step.target.as_str(), "memory" | "null") {
-        parts.push(way(step).to_owned());
-    }
+    parts.extend(way.map(str::to_owned));
     match job.sync {
         Sync::None => {}
         Sync::Dsync => parts.push("O_DSYNC".to_owned()),

@@ -3,8 +3,7 @@
 
 use crate::RunError;
 use basics::job::{Direction, Entropy, Order, Sync};
-use basics::plan::{Act, Target};
-use basics::units::MIB;
+use basics::plan::{Act, CHUNK, Target};
 use basics::{Bytes, Job, Nanos, Plan};
 use change::{Journal, TestFile, guard};
 use engine::{Control, EngineError, Outcome, Sink};
@@ -267,9 +266,6 @@ impl<'a> Targets<'a> {
 fn remove(files: BTreeMap<usize, OwnFile>) -> Vec<RunError> {
     files.into_values().filter_map(|own| own.file.remove().err()).map(RunError::from).collect()
 }
-
-/// A test file is filled by whole chunks, so that every byte that is read later was really written.
-pub const CHUNK: u64 = MIB;
 
 fn whole_chunks(size: Bytes) -> Bytes {
     Bytes(size.0.next_multiple_of(CHUNK))

@@ -1,9 +1,9 @@
 //! One step: fill what must be filled, open the target, let the engine and the observer run, and write the account.
 
-use crate::ready::{CHUNK, Opened, Ready, Targets};
+use crate::ready::{Opened, Ready, Targets};
 use crate::{RunError, Runner, SharedSpool, errno, lock, now, predict, through};
 use basics::job::{Block, Direction, Stop};
-use basics::plan::{Act, Step};
+use basics::plan::{Act, CHUNK, Step};
 use basics::{Bytes, EngineUse, Interval, Job, Nanos, Side};
 use engine::{Control, Ended, Outcome};
 use machine::{Machine, Root};

@@ -180,7 +180,7 @@ pub struct RunArgs {
     /// To the letter of the published procedure: its order, sizes and durations.
     #[arg(long)]
     pub as_published: bool,
-    /// Print the plan and do nothing.
+    /// Say what would be done, how long it takes and what it writes, and do nothing.
     #[arg(long)]
     pub dry_run: bool,
     /// Allow writing over this device; it must repeat the full name of the target.

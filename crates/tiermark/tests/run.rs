@@ -125,8 +125,17 @@ fn a_dry_run_writes_nothing() {
     let home = Home::new();
     let mut words = readme_job("io_uring", &home.work());
     words.push("--dry-run".to_owned());
+    let said = home.run(&words).code(0).out;
+    let here = home.work().canonicalize().unwrap();
+    for word in ["nothing of it has been done", "takes ", "in all  1 step;", here.to_str().unwrap()] {
+        assert!(said.contains(word), "{word:?}: {said}");
+    }
+    words.push("--json".to_owned());
     let plan = home.run(&words).code(0).json();
-    has_keys(&plan, "schema hash plan");
+    has_keys(&plan, "schema hash plan steps cost");
+    has_keys(&plan["cost"], "least_s laid_out_B least_written_B most_written_B");
+    assert_eq!((&plan["cost"]["laid_out_B"], &plan["cost"]["most_written_B"]), (&(32 << 20).into(), &0.into()));
+    assert_eq!(plan["steps"].as_array().unwrap().len(), plan["plan"]["steps"].as_array().unwrap().len());
     assert_eq!(plan["plan"]["method"], "job");
     assert_eq!(std::fs::read_dir(home.work()).unwrap().count(), 0);
     assert!(!home.path().join("data").exists(), "a database was made");

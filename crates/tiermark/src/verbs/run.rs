@@ -24,7 +24,11 @@ pub fn run(context: &Context, args: &RunArgs) -> Result<ExitCode> {
     if args.dry_run {
         // What the run would be refused, its plan is refused too.
         runner::may_begin(&plan)?;
-        out::print_json(&report::json::plan(&plan))?;
+        if context.json {
+            out::print_json(&report::json::plan(&plan, &machine))?;
+        } else {
+            out::show(&report::terminal::plan(&plan, &machine, &context.style), &context.style)?;
+        }
         return Ok(ExitCode::SUCCESS);
     }
     let finished = execute(context, machine, plan, args.progress)?;
