@@ -14,7 +14,7 @@ use sys::memory::Buffer;
 
 /// What each request of the probe takes: long enough to sleep for, as real ones are.
 const DELAY: Nanos = Nanos(200_000);
-/// Time for the small requests, and for the large ones of each direction.
+/// Time for the small requests, and for the large ones and the flushes.
 const SMALL: Duration = Duration::from_millis(300);
 const LARGE: Duration = Duration::from_millis(100);
 /// Requests under way at a time, when there are several: the depth of the published swap tables.
@@ -43,7 +43,21 @@ fn measure(file: &File, size: u64, account: Option<&Account>) -> io::Result<Way>
     let (_, crowd_outside) = together(CROWD, file, size, account)?;
     let (small, large) = (beyond(&mut alone), beyond(&mut took(file, size, SIZES[1], LARGE)?));
     let per_byte = ((large - small) / (SIZES[1] - SIZES[0]) as f64).max(0.0);
-    Ok(Way::new((small - SIZES[0] as f64 * per_byte).max(0.0), per_byte, [alone_outside, crowd_outside]))
+    let mut way = Way::new((small - SIZES[0] as f64 * per_byte).max(0.0), per_byte, [alone_outside, crowd_outside]);
+    way.flush = beyond(&mut flushes(file)?);
+    Ok(way)
+}
+
+/// How long flushes take, one after the other.
+fn flushes(file: &File) -> io::Result<Vec<f64>> {
+    let began = Instant::now();
+    let mut took = Vec::with_capacity(1024);
+    while began.elapsed() < LARGE || took.len() < 16 {
+        let sent = Instant::now();
+        file.sync_data()?;
+        took.push(sent.elapsed().as_nanos() as f64);
+    }
+    Ok(took)
 }
 
 /// The times of small requests when so many are under way, and what they take on average beyond the kernel's account.

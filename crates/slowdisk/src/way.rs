@@ -81,6 +81,8 @@ pub(crate) struct Way {
     most: f64,
     /// Of each byte, ns.
     pub per_byte: f64,
+    /// Of a flush, ns.
+    pub flush: f64,
     /// What programs see beyond the kernel's account, ns: their own way into the device's queue and back, when one request is
     /// under way and when [`CROWD`] are.
     pub outside: [f64; 2],
@@ -96,7 +98,7 @@ impl Way {
     /// As measured at the start.
     pub fn new(base: f64, per_byte: f64, outside: [f64; 2]) -> Self {
         let outside = [0, 1].map(|at| f64::min(outside[at], MOST_OUTSIDE[at]));
-        Way { base: [base; 2], most: base + MOST_MORE, per_byte, outside, ..Way::default() }
+        Way { base: [base; 2], most: base + MOST_MORE, per_byte, outside, flush: base, ..Way::default() }
     }
 
     /// What is taken off before and after the model.
@@ -105,7 +107,8 @@ impl Way {
         match act {
             Act::Read => (half, half + self.per_byte * len as f64),
             Act::Write => (half + self.per_byte * len as f64, half),
-            Act::Flush | Act::Trim => (half, half),
+            Act::Flush => (self.flush / 2.0, self.flush / 2.0),
+            Act::Trim => (half, half),
         }
     }
 

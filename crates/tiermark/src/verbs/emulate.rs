@@ -158,7 +158,7 @@ fn introduction(description: &Description, profile: &Profile) -> String {
     );
     for read in [true, false] {
         if let Err(error) = profile.direction(read) {
-            text += &format!("\n{error}; here it fails");
+            text += &format!("\n{error}; here it is as fast as this machine allows");
         }
     }
     text
