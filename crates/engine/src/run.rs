@@ -61,7 +61,7 @@ impl<'a> Setup<'a> {
             stream: Stream::new(job, share),
             schedule: Schedule::new(job.pacing, share.thread, job.threads, job.seed, self.rate),
             sync: job.sync,
-            end_fsync: job.end_fsync && job.direction.writes(),
+            end_fsync: job.end_fsync,
             each: Vec::with_capacity(if job.each { job.stop.operations.unwrap_or(0) as usize } else { 0 }),
             tally: Tally::new(meter, *share, timeline),
         }

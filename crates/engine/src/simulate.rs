@@ -262,7 +262,7 @@ impl Simulation<'_> {
 
     fn finish(&mut self, now: u64, ended: Ended) -> Result<Outcome, EngineError> {
         let mut last = now;
-        if self.job.end_fsync && self.job.direction.writes() && ended != Ended::Cancelled {
+        if self.job.end_fsync && ended != Ended::Cancelled {
             last = self.submit(now, Request::Flush)?;
         }
         // In open loop the quiet time after the last operation belongs to the measurement.

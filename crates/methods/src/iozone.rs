@@ -68,9 +68,8 @@ impl Method for Iozone {
                 passes(*record, size, seed, fill.1)
                     .into_iter()
                     .filter(|(job, ..)| writes || !job.direction.writes())
-                    .map(|(job, name, before, after)| Step {
+                    .map(|(job, name, before)| Step {
                         before,
-                        after,
                         ..site.step(format!("{name}-{}", short(*record)), job, false)
                     }),
             );
@@ -104,8 +103,8 @@ fn short(size: Bytes) -> String {
     }
 }
 
-/// A pass: what it does, its name, what is done before and after it.
-type Pass = (Job, &'static str, Vec<Act>, Vec<Act>);
+/// A pass: what it does, its name, what is done before it.
+type Pass = (Job, &'static str, Vec<Act>);
 
 /// The six passes of a record size, in iozone's order. The random passes have one seed: both go the same way through the file,
 /// each record once.
@@ -117,23 +116,19 @@ fn passes(record: Bytes, size: Bytes, seed: u64, entropy: Entropy) -> [Pass; 6] 
         block: Block::Fixed(record),
         size: Some(whole),
         engine: Engine::Psync,
-        end_fsync: direction == Direction::Write,
+        end_fsync: true,
         entropy,
         stop: Stop { bytes: Some(whole), ..Stop::default() },
         seed,
         ..Job::default()
     };
-    let write = |order, name, first: &[Act]| {
-        (job(Direction::Write, order), name, first.iter().copied().chain([Act::Fsync]).collect(), vec![])
-    };
-    // iozone syncs after reads too; there is nothing to write then.
-    let read = |order, name| (job(Direction::Read, order), name, vec![Act::Fsync], vec![Act::Fsync]);
+    let pass = |direction, order, name| (job(direction, order), name, vec![Act::Fsync]);
     [
-        write(Order::Sequential, "write", &[Act::Renew]),
-        write(Order::Sequential, "rewrite", &[]),
-        read(Order::Sequential, "read"),
-        read(Order::Sequential, "reread"),
-        read(Order::Permuted, "random-read"),
-        write(Order::Permuted, "random-write", &[]),
+        (job(Direction::Write, Order::Sequential), "write", vec![Act::Renew, Act::Fsync]),
+        pass(Direction::Write, Order::Sequential, "rewrite"),
+        pass(Direction::Read, Order::Sequential, "read"),
+        pass(Direction::Read, Order::Sequential, "reread"),
+        pass(Direction::Read, Order::Permuted, "random-read"),
+        pass(Direction::Write, Order::Permuted, "random-write"),
     ]
 }

@@ -90,7 +90,7 @@ impl Point {
             size: size.0,
             depth: depth * job.threads,
             sync_every,
-            end_sync: job.end_fsync,
+            end_sync: job.end_fsync && job.direction.writes(),
             region: job.size.filter(|_| job.threads == 1).map(|size| (job.offset.0, size.0)),
             seconds: step.elapsed.secs(),
             read: step.read.clone(),
