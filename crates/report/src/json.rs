@@ -134,7 +134,8 @@ pub fn run(record: &Record) -> Value {
 pub(crate) fn run_of(record: &Record, summaries: &[StepSummary]) -> Value {
     let steps: Vec<Value> =
         record.steps.iter().zip(summaries).map(|(step, summary)| self::step(step, summary)).collect();
-    head("tiermark.run/1", record).with("steps", steps).build()
+    let findings = findings(&study::findings(&view(record)));
+    head("tiermark.run/1", record).with("findings", findings).with("steps", steps).build()
 }
 
 fn head(schema: &str, record: &Record) -> Object {

@@ -5,23 +5,42 @@ use crate::findings::{self, Findings, Scene, Subject};
 use crate::fitness::fitness;
 use crate::headline;
 use crate::likeness::likenesses;
-use crate::model::{CheckStudy, RunView, TierFigures, TierStudy};
+use crate::model::{CheckStudy, Finding, RunView, TierFigures, TierStudy};
 use basics::{Known, Why};
 use machine::{Ceiling, Tier, TierKind};
 
+/// What there is to say of any run, most important first, each thing once.
+pub fn findings(run: &RunView<'_>) -> Vec<Finding> {
+    if run.method == "check" {
+        return explain(run).each_finding().into_iter().cloned().collect();
+    }
+    let mut names: Vec<&str> = Vec::new();
+    for name in run.steps.iter().map(|step| step.tier.unwrap_or(step.target)) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    findings::of_method(&scene(run, names))
+}
+
 /// Explains the run of a `check`.
 pub fn explain(run: &RunView<'_>) -> CheckStudy {
-    let names = tier_names(run);
-    let subjects = names.into_iter().map(|name| Subject::new(run.machine, TierSteps::new(run, name)));
-    let mut scene = Scene { run, subjects: subjects.collect() };
-    findings::distrust_caches(&mut scene.subjects);
-    scene.subjects.sort_by(|a, b| slowness(&a.figures).total_cmp(&slowness(&b.figures)));
-    let found = findings::all(&scene);
+    let scene = scene(run, tier_names(run));
+    let found = findings::of_check(&scene);
     CheckStudy {
         headline: headline::headline(&scene),
         tiers: scene.subjects.iter().map(|subject| tier_study(subject, &found)).collect(),
         findings: found.of_machine(),
     }
+}
+
+/// The subjects of these names, fastest first.
+fn scene<'r, 'a>(run: &'r RunView<'a>, names: Vec<&'r str>) -> Scene<'r, 'a> {
+    let subjects = names.into_iter().map(|name| Subject::new(run.machine, TierSteps::new(run, name)));
+    let mut scene = Scene { run, subjects: subjects.collect() };
+    findings::distrust_caches(&mut scene.subjects);
+    scene.subjects.sort_by(|a, b| slowness(&a.figures).total_cmp(&slowness(&b.figures)));
+    scene
 }
 
 /// Names of the tiers to speak about: all that were measured, of the others those that are a medium of their own, and

@@ -19,13 +19,13 @@ pub(crate) struct TierSteps<'r, 'a> {
 }
 
 impl<'r, 'a> TierSteps<'r, 'a> {
-    /// The steps of `run` that speak about the tier called `name`.
+    /// The steps of `run` that speak about the tier called `name`, or ran on the target of that name where no tier is known.
     pub fn new(run: &'r RunView<'a>, name: &'r str) -> Self {
         TierSteps {
             name,
             tier: run.machine.tiers.iter().find(|tier| tier.name == name),
             tiers: &run.machine.tiers,
-            steps: run.steps.iter().filter(|step| step.tier == Some(name)).collect(),
+            steps: run.steps.iter().filter(|step| step.tier.unwrap_or(step.target) == name).collect(),
             left_out: run.left_out.iter().filter(|left| left.tier == name).collect(),
         }
     }

@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 /// Share of the most operations a second that counts as all of them: less than runs of one device differ by.
-const ALL: f64 = 0.95;
+pub(crate) const ALL: f64 = 0.95;
 
 /// Where a curve bends.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]

@@ -21,13 +21,15 @@ mod series;
 mod spread;
 mod stalls;
 mod summary;
+mod sweeps;
 #[cfg(test)]
 mod testing;
 mod work;
 
-pub use check::explain;
+pub use check::{explain, findings};
 pub use compare::compare;
 pub use model::*;
 pub use spread::{Spread, shares, spread};
 pub use stalls::{Stall, stalls};
 pub use summary::{latency, summarise};
+pub use sweeps::{Axis, Point, Sweep, sweeps};

@@ -12,7 +12,7 @@ use machine::{Tier, TierKind};
 use record::{Record, State};
 use std::fmt::Write;
 use std::path::Path;
-use study::{CheckStudy, LatencySummary, TierStudy};
+use study::{CheckStudy, Finding, LatencySummary, TierStudy};
 
 /// Findings shown; the HTML report has them all.
 const FINDINGS: usize = 8;
@@ -31,7 +31,7 @@ pub fn check(record: &Record, study: &CheckStudy, report: Option<&Path>, style: 
     } else {
         out.push_str(&tiers(record, study, style));
     }
-    out.push_str(&findings(study, style));
+    out.push_str(&findings(&study.each_finding(), style));
     out.push_str(&good_for(study, style));
     if !run.notes.is_empty() {
         out.push('\n');
@@ -239,8 +239,8 @@ fn latency_parts(latency: &Known<LatencySummary>) -> Result<(String, String, &'s
     Ok((left, right, unit))
 }
 
-fn findings(study: &CheckStudy, style: &Style) -> String {
-    let all = study.each_finding();
+/// What there is to say, most important first, with what to do.
+pub(crate) fn findings(all: &[&Finding], style: &Style) -> String {
     let mut out = String::new();
     if all.is_empty() {
         return out;

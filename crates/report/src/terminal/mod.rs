@@ -20,7 +20,7 @@ pub use run::run;
 pub use runs::runs;
 pub use tiers::tiers;
 
-pub(crate) use check::{bus, model, purpose, purposes};
+pub(crate) use check::{bus, findings, model, purpose, purposes};
 pub(crate) use run::engine_words;
 pub(crate) use tiers::sets_the_ceiling;
 

@@ -41,6 +41,9 @@ pub fn run(record: &Record, style: &Style) -> String {
         out.push('\n');
         out.push_str(&self::quoted(quoted, style));
     }
+    // A check's stand above its table, and remarks beside the steps that they are of.
+    let findings = if run.plan.method == "check" { Vec::new() } else { study::findings(&view(record)) };
+    out.push_str(&super::findings(&findings.iter().filter(|finding| !finding.is_remark()).collect::<Vec<_>>(), style));
     for (step, summary) in record.steps.iter().zip(summaries(record)) {
         out.push('\n');
         out.push_str(&self::step(step, &summary, style));

@@ -23,6 +23,7 @@ mod noise;
 mod origin;
 mod stability;
 pub(crate) mod swap;
+mod sweep;
 mod zram;
 
 pub(crate) use bus::is_bus_limited;
@@ -136,9 +137,12 @@ pub(crate) struct Findings {
     drafts: Vec<Draft>,
 }
 
-/// Lets every family look.
-pub(crate) fn all(scene: &Scene<'_, '_>) -> Findings {
-    let families: [fn(&Scene<'_, '_>) -> Vec<Draft>; 16] = [
+/// A family of findings.
+type Find = fn(&Scene<'_, '_>) -> Vec<Draft>;
+
+/// Lets every family look that has something to say of a check.
+pub(crate) fn of_check(scene: &Scene<'_, '_>) -> Findings {
+    let families: [Find; 16] = [
         capacity::find,
         origin::find,
         layer::find,
@@ -156,13 +160,39 @@ pub(crate) fn all(scene: &Scene<'_, '_>) -> Findings {
         zram::find,
         depth::find,
     ];
-    let mut drafts: Vec<Draft> = families.iter().flat_map(|find| find(scene)).collect();
+    let mut drafts = drafts(&families, scene);
     // What a fault costs there was measured: the machine's guess from the kind of medium has nothing to add.
     if drafts.iter().any(|draft| draft.finding.id == "swap-on-slow-tier") {
         drafts.retain(|draft| draft.finding.id != "swap-on-sd");
     }
-    drafts.sort_by_key(|draft| std::cmp::Reverse(draft.finding.weight));
     Findings { drafts }
+}
+
+/// Lets those families look that judge what was measured, and not the machine or a step that only a check has. That figures
+/// are simulated or quoted stands beside every run.
+pub(crate) fn of_method(scene: &Scene<'_, '_>) -> Vec<Finding> {
+    let families: [Find; 12] = [
+        capacity::find,
+        layer::find,
+        memory::find,
+        heat::find,
+        noise::find,
+        stability::find,
+        missing::find,
+        flush::find,
+        failed::find,
+        zram::find,
+        depth::find,
+        sweep::find,
+    ];
+    Findings { drafts: drafts(&families, scene) }.once(0)
+}
+
+/// What all of them say, most important first.
+fn drafts(families: &[Find], scene: &Scene<'_, '_>) -> Vec<Draft> {
+    let mut drafts: Vec<Draft> = families.iter().flat_map(|find| find(scene)).collect();
+    drafts.sort_by_key(|draft| std::cmp::Reverse(draft.finding.weight));
+    drafts
 }
 
 impl Findings {
@@ -174,9 +204,14 @@ impl Findings {
 
     /// Of the whole machine and the most important of the tiers, each thing said once.
     pub fn of_machine(&self) -> Vec<Finding> {
+        self.once(REMARK)
+    }
+
+    /// All of this weight and above, each thing said once.
+    fn once(&self, least: u8) -> Vec<Finding> {
         let mut out: Vec<Finding> = Vec::new();
         let mut said: Vec<&str> = Vec::new();
-        for draft in self.drafts.iter().filter(|draft| draft.finding.weight >= REMARK) {
+        for draft in self.drafts.iter().filter(|draft| draft.finding.weight >= least) {
             let Some(joint) = &draft.jointly else {
                 let same = |other: &&mut Finding| other.id == draft.finding.id && other.text == draft.finding.text;
                 match out.iter_mut().find(same) {
@@ -189,14 +224,14 @@ impl Findings {
                 continue;
             }
             said.push(&draft.finding.id);
-            out.push(self.joined(draft, joint));
+            out.push(self.joined(draft, joint, least));
         }
         out
     }
 
     /// One finding for all drafts of this id that can be said jointly.
-    fn joined(&self, first: &Draft, joint: &Jointly) -> Finding {
-        let same = |draft: &&Draft| draft.finding.id == first.finding.id && draft.finding.weight >= REMARK;
+    fn joined(&self, first: &Draft, joint: &Jointly, least: u8) -> Finding {
+        let same = |draft: &&Draft| draft.finding.id == first.finding.id && draft.finding.weight >= least;
         let equals: Vec<(&Draft, &Jointly)> =
             self.drafts.iter().filter(same).filter_map(|draft| Some((draft, draft.jointly.as_ref()?))).collect();
         if equals.len() < 2 {
@@ -212,6 +247,13 @@ impl Findings {
             evidence: equals.iter().flat_map(|(draft, _)| draft.finding.evidence.clone()).collect(),
             ..first.finding.clone()
         }
+    }
+}
+
+impl Finding {
+    /// Said of its tier or its step, and not worth a place among what a run is about.
+    pub fn is_remark(&self) -> bool {
+        self.weight < REMARK
     }
 }
 
@@ -265,6 +307,11 @@ mod tests {
         let study = explain(&run.view());
         assert_eq!(study.tiers[0].findings.iter().filter(|finding| finding.id == "slow-fsync").count(), 1);
         assert_eq!(study.each_finding().iter().filter(|finding| finding.id == "slow-fsync").count(), 1);
+    }
+
+    /// What is said of the run of a method under this name.
+    pub(super) fn said(run: &Run, id: &str) -> Vec<Finding> {
+        crate::findings(&run.view()).into_iter().filter(|finding| finding.id == id).collect()
     }
 
     /// The findings of this name on any tier.
