@@ -314,6 +314,19 @@ pub fn file_name_of(records: &[&Record]) -> String {
 /// Runs beside the first that stand in a report's name.
 const MOST_NAMED: usize = 6;
 
+/// What a plan left out, steps of the same reason in one line.
+pub fn left_out(plan: &basics::Plan) -> Vec<String> {
+    let mut out: Vec<(String, Vec<&str>)> = Vec::new();
+    for left in &plan.left_out {
+        let (why, what) = (left.why.to_string(), if left.step.is_empty() { "every step" } else { &left.step });
+        match out.iter_mut().find(|(other, _)| *other == why) {
+            Some((_, all)) => all.push(what),
+            None => out.push((why, vec![what])),
+        }
+    }
+    out.into_iter().map(|(why, all)| format!("{}: {why}", basics::units::listed(&all))).collect()
+}
+
 /// A tier's name, with its run's where runs stand side by side.
 pub fn of_run(tier: &str, run: &str, several: bool) -> String {
     if several { format!("{tier} ({run})") } else { tier.to_owned() }

@@ -42,7 +42,11 @@
     modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"], toImageButtonOptions: { format: "svg" } };
   const drawn = [];
   // As wide as its place is now: left to itself a drawing keeps the width that it had first.
-  const show = (id, traces, look) => Plotly.react(id, traces, { ...look, width: $(id).clientWidth, height: $(id).clientHeight }, config);
+  const latest = {};
+  const show = (id, traces, look) => {
+    latest[id] = { traces, look };
+    return Plotly.react(id, traces, { ...look, width: $(id).clientWidth, height: $(id).clientHeight }, config);
+  };
   const redraw = () => drawn.forEach((draw) => draw());
 
   // ---- words ------------------------------------------------------------------------------------------------------
@@ -186,7 +190,7 @@
     const ranges = { x: pad(all.map((p) => p.x)), y: pad(all.map((p) => p.y)) };
     const element = $("chart-ladder");
     const box = [element.clientWidth - 90, element.clientHeight - 90];
-    const trace = (points, marker, hover) => ({ type: "scatter", mode: "markers", x: points.map((p) => p.x), y: points.map((p) => p.y), text: points.map(hover), hovertemplate: "%{text}<extra></extra>", marker, cliponaxis: false });
+    const trace = (points, marker, hover) => ({ type: "scatter", mode: "markers", names: points.map((p) => p.name ?? p.label), x: points.map((p) => p.x), y: points.map((p) => p.y), text: points.map(hover), hovertemplate: "%{text}<extra></extra>", marker, cliponaxis: false });
     show("chart-ladder", [
       trace(others, { size: 9, color: "rgba(0,0,0,0)", line: { width: 1.5, color: css("--faint") } }, (p) => `<b>${plain(p.name)}</b><br>${three(p.y)} MB/s, ${micros(p.x)}<br>${plain(p.source)}${p.notes.map((note) => `<br>${plain(note)}`).join("")}`),
       trace(here, { size: 13, color: here.map((p) => p.color), symbol: here.map((p) => p.symbol) }, (p) => `<b>${plain(p.label)}</b>, measured here<br>${three(p.y)} MB/s, ${micros(p.x)}`),
@@ -218,7 +222,7 @@
     const list = measured.filter((step) => isShown(step) && step.name === now.step && step[now.way]);
     const traces = [];
     list.forEach((step) => {
-      const line = (points, name, style) => ({ type: "scatter", mode: "lines", named: name, x: points.map(([p]) => nines(p)), y: points.map(([, us]) => us),
+      const line = (points, name, style) => ({ type: "scatter", mode: "lines", named: name, raw: points.map(([p]) => p), x: points.map(([p]) => nines(p)), y: points.map(([, us]) => us),
         line: { color: colorOf(step.color), width: 2.4, ...style }, text: points.map(([p, us]) => `${plain(name)}<br>p${Number(p.toPrecision(7))}: ${micros(us)}`), hovertemplate: "%{text}<extra></extra>" });
       traces.push(line(step[now.way].curve, step.subject, step.measured ? {} : { dash: "dash" }));
       if (step[now.way].service) traces.push(line(step[now.way].service, `${step.subject}, service`, { dash: "dot", width: 1.6 }));
@@ -276,43 +280,42 @@
 
   // ---- sweeps -----------------------------------------------------------------------------------------------------
 
-  // Three or more block sizes, or depths, of one tier and way make a curve.
-  const sweepAxis = (() => {
-    for (const key of ["bs", "depth"]) {
-      const groups = new Map();
-      measured.forEach((step) => {
-        const group = `${step.subject}|${step.rw}|${key === "bs" ? step.depth : step.bs}`;
-        groups.set(group, (groups.get(group) ?? new Set()).add(step[key]));
-      });
-      const found = [...groups].filter(([, values]) => values.size >= 3).map(([group]) => group);
-      if (found.length) return { key, has: (step) => found.includes(`${step.subject}|${step.rw}|${key === "bs" ? step.depth : step.bs}`) };
-    }
-    return null;
-  })();
-  function sweep() {
-    const now = state.sweep;
-    const traces = [];
-    subjects.filter((subject) => shown.includes(subject.name)).forEach((subject) => {
-      ["read", "write"].forEach((way) => {
-        const points = measured.filter((step) => step.subject === subject.name && step.rw === now.rw && sweepAxis.has(step) && value(step[way], now.metric) !== null).sort((a, b) => a[sweepAxis.key] - b[sweepAxis.key]);
-        if (!points.length) return;
-        traces.push({ type: "scatter", mode: "lines+markers", named: points[0].read && points[0].write ? `${subject.name} ${way}` : subject.name, x: points.map((p) => p[sweepAxis.key]), y: points.map((p) => value(p[way], now.metric)),
-          error_y: { type: "data", array: points.map((p) => (isRate(now.metric) ? (value(p[way], now.metric) * (p[way].ci ?? 0)) / 100 : 0)), thickness: 1.4, width: 4 },
-          line: { color: colorOf(subject.color), width: 2.2, dash: points.every((p) => p.measured) ? "solid" : "dash" }, marker: { symbol: way === "read" ? symbolOf(subject.color) : "circle-open", size: 8 } });
-      });
-    });
+  const curves = data.runs.flatMap((run) => run.sweeps);
+  const size = (bytes) => (bytes >= 1048576 ? `${bytes / 1048576} MiB` : bytes >= 1024 ? `${bytes / 1024} KiB` : `${bytes} B`);
+  const AXES = { size: ["block size (logarithmic)", size], depth: ["queue depth (logarithmic)", String], reads: ["reads, % of all operations", String] };
+  function sweep(axisName) {
+    const id = `sweep-${axisName}`;
+    const now = state[id];
+    const here = curves.filter((curve) => curve.axis === axisName && curve.title === now.title && shown.includes(curve.subject));
+    const words = (v) => (isRate(now.metric) ? `${three(v)} ${now.metric === "mbps" ? "MB/s" : "IOPS"}` : micros(v));
+    const [title, text] = AXES[axisName];
+    const traces = here.map((curve) => {
+      const points = curve.points.filter((p) => value(p, now.metric) !== null).sort((a, b) => a.at - b.at);
+      return { type: "scatter", mode: "lines+markers", named: curve.subject, x: points.map((p) => p.at), y: points.map((p) => value(p, now.metric)),
+        error_y: { type: "data", array: points.map((p) => (isRate(now.metric) ? (value(p, now.metric) * (p.ci ?? 0)) / 100 : 0)), thickness: 1.4, width: 4 },
+        text: points.map((p) => `${plain(curve.subject)}, ${text(p.at)}<br>${words(value(p, now.metric))}`), hovertemplate: "%{text}<extra></extra>",
+        line: { color: colorOf(curve.color), width: 2.2, dash: curve.measured ? "solid" : "dash" }, marker: { symbol: symbolOf(curve.color), size: 8 } };
+    }).filter((trace) => trace.x.length);
+    const range = (values) => { const [low, high] = extent(values); return [low, high]; };
+    const [first, last] = range(traces.flatMap((trace) => trace.x));
+    // What others published lies on the same axes where its pattern is the same; beyond the sweep's ends it would squeeze the curves.
+    const others = isRate(now.metric) ? data.points.filter((p) => p.axis === axisName && p.title === now.title && p.at >= first && p.at <= last) : [];
+    if (others.length) traces.push({ type: "scatter", mode: "markers", x: others.map((p) => p.at), y: others.map((p) => p[now.metric]), names: others.map((p) => `${p.name}, published`),
+      marker: { size: 11, symbol: "diamond-open", color: css("--soft"), line: { width: 1.6 } }, text: others.map((p) => `<b>${plain(p.name)}</b>, published<br>${words(p[now.metric])} at ${text(p.at)}<br>${plain(p.source)}`), hovertemplate: "%{text}<extra></extra>" });
     const log = now.scale === "log";
     const [low, high] = extent(traces.flatMap((trace) => trace.y));
     const xs = [...new Set(traces.flatMap((trace) => trace.x))].sort((a, b) => a - b);
-    const range = log ? [Math.log10(low) - 0.12, Math.log10(high) + 0.12] : [0, high * 1.06];
-    const height = $("chart-sweep").clientHeight - 95;
-    const scale = (y) => height * (1 - ((log ? Math.log10(y) : y) - range[0]) / (range[1] - range[0]));
-    const size = (bytes) => (bytes >= 1048576 ? `${bytes / 1048576} MiB` : bytes >= 1024 ? `${bytes / 1024} KiB` : `${bytes} B`);
-    show("chart-sweep", traces, layout({
-      margin: { l: 12, r: narrow() ? 70 : 110, t: 30, b: 12 },
-      xaxis: axis(sweepAxis.key === "bs" ? "block size (logarithmic)" : "queue depth (logarithmic)", "log", { tickmode: "array", tickvals: xs, ticktext: xs.map(sweepAxis.key === "bs" ? size : String) }),
-      yaxis: axis(metricTitle(now.metric).replace(", µs", "") + (log ? " (logarithmic)" : ""), now.scale, { range, ...(isRate(now.metric) ? (log ? rateTicks(low, high) : {}) : log ? latencyTicks(low, high) : linearMicros(high)) }),
-      annotations: endLabels(ends(traces), scale, true, log),
+    const upTo = log ? [Math.log10(low) - 0.12, Math.log10(high) + 0.12] : [0, high * 1.06];
+    const height = $(`chart-${id}`).clientHeight - 95;
+    const scale = (y) => height * (1 - ((log ? Math.log10(y) : y) - upTo[0]) / (upTo[1] - upTo[0]));
+    const mixed = axisName === "reads";
+    const ticks = narrow() && xs.length > 7 ? xs.filter((_, i) => i % 2 === 0) : xs;
+    show(`chart-${id}`, traces, layout({
+      margin: { l: 12, r: narrow() ? 80 : 120, t: 30, b: 12 },
+      // A mix is read from all reads to all writes, as in the review.
+      xaxis: axis(title, mixed ? "linear" : "log", { tickmode: "array", tickvals: ticks, ticktext: ticks.map(text), ...(mixed ? { range: [103, -3] } : {}) }),
+      yaxis: axis(metricTitle(now.metric).replace(", µs", "") + (log ? " (logarithmic)" : ""), now.scale, { range: upTo, ...(isRate(now.metric) ? (log ? rateTicks(low, high) : {}) : log ? latencyTicks(low, high) : linearMicros(high)) }),
+      annotations: endLabels(mixed ? traces.filter((t) => t.named).map((trace) => ({ x: trace.x[0], y: trace.y[0], trace })) : ends(traces), scale, !mixed, log),
     }));
   }
 
@@ -331,10 +334,10 @@
       const at = now.step === "all" ? step.at : 0;
       const middle = step.series.t.map((t, i) => at + t + step.series.w[i] / 2);
       ["read", "write"].filter((way) => step[way]).forEach((way) => {
-        traces.push({ type: "scatter", mode: "lines", x: middle, y: step.series[way][now.metric], line: { color: colorOf(step.color), width: way === "read" ? 1.8 : 1.4, dash: step.measured ? (way === "read" ? "solid" : "2px,2px") : "dash" },
+        traces.push({ type: "scatter", mode: "lines", named: `${step.subject}, ${step.name}, ${way}`, x: middle, y: step.series[way][now.metric], line: { color: colorOf(step.color), width: way === "read" ? 1.8 : 1.4, dash: step.measured ? (way === "read" ? "solid" : "2px,2px") : "dash" },
           text: middle.map((t, i) => `${plain(step.subject)}, ${plain(step.name)}, ${way}<br>${three(step.series[way][now.metric][i])} ${now.metric === "mbps" ? "MB/s" : "IOPS"}<br>p99 ${micros(step.series[way].p99[i])}`), hovertemplate: "%{text}<br>at %{x:.1f} s<extra></extra>" });
       });
-      traces.push({ type: "scatter", mode: "lines", yaxis: "y2", x: middle, y: step.series.max, line: { color: colorOf(step.color), width: 1.2 }, hovertemplate: `${plain(step.subject)}, largest latency %{y:,.0f} µs<br>at %{x:.1f} s<extra></extra>` });
+      traces.push({ type: "scatter", mode: "lines", named: `${step.subject}, ${step.name}`, yaxis: "y2", x: middle, y: step.series.max, line: { color: colorOf(step.color), width: 1.2 }, hovertemplate: `${plain(step.subject)}, largest latency %{y:,.0f} µs<br>at %{x:.1f} s<extra></extra>` });
       // The list that the findings speak of.
       step.stalls.forEach(([from, to]) => {
         stalls += 1;
@@ -377,7 +380,7 @@
     const machineEnds = [];
     const machine = (key, name, color, dash, unit) => {
       if (!samples[key].some((v) => v !== null)) return;
-      traces.push({ type: "scatter", mode: "lines", yaxis: "y3", x: samples.t, y: samples[key], line: { color, width: 1.5, dash }, hovertemplate: `${name} %{y:.0f} ${unit}<br>at %{x:.1f} s<extra></extra>` });
+      traces.push({ type: "scatter", mode: "lines", named: name, yaxis: "y3", x: samples.t, y: samples[key], line: { color, width: 1.5, dash }, hovertemplate: `${name} %{y:.0f} ${unit}<br>at %{x:.1f} s<extra></extra>` });
       const end = samples[key].findLastIndex((v) => v !== null);
       machineEnds.push({ x: samples.t[end], y: samples[key][end], trace: { named: name, line: { color } } });
     };
@@ -417,13 +420,30 @@
   const cell = (v) => (typeof v === "string" && /[",\n]/.test(v) ? `"${v.replace(/"/g, '""')}"` : v ?? "");
   const csv = () => [COLUMNS.join(","), ...steps.flatMap((step) => step.series.t.map((t, i) => [step.run, step.index, step.name, step.subject, t, step.series.w[i],
     step.series.read.iops[i], step.series.read.mbps[i], step.series.read.p99[i], step.series.write.iops[i], step.series.write.mbps[i], step.series.write.p99[i], step.series.max[i]].map(cell).join(",")))].join("\n") + "\n";
+  const download = (text, type, name) => {
+    const url = URL.createObjectURL(new Blob([text], { type }));
+    element("a", { href: url, download: name }).click();
+    setTimeout(() => URL.revokeObjectURL(url), 1000);
+  };
   document.querySelectorAll("[data-download]").forEach((button) => button.addEventListener("click", () => {
     const json = button.dataset.download === "json";
     const text = json ? JSON.stringify(data.raw.length === 1 ? data.raw[0] : data.raw, null, 1) : csv();
-    const url = URL.createObjectURL(new Blob([text], { type: json ? "application/json" : "text/csv" }));
-    element("a", { href: url, download: data.file.replace(/\.html$/, json ? ".json" : ".csv") }).click();
-    setTimeout(() => URL.revokeObjectURL(url), 1000);
+    download(text, json ? "application/json" : "text/csv", data.file.replace(/\.html$/, json ? ".json" : ".csv"));
   }));
+  // What a chart shows now, a line for each point: its line, both coordinates, and half of the interval of confidence.
+  function shownAs(chart) {
+    const { traces, look } = latest[`chart-${chart}`];
+    const title = (which) => look[which].title?.text.replace(/<br>/g, " ").replace(/ \(log.*\)/, "") ?? "";
+    const latencies = (name) => (/latency/.test(name) ? `${name} (µs)` : name);
+    const lines = traces.flatMap((trace) => trace.x.map((x, i) => [trace.names?.[i] ?? trace.named ?? trace.name, trace.raw?.[i] ?? x,
+      latencies(title((trace.yaxis ?? "y").replace("y", "yaxis"))), trace.y[i], (trace.error_y ?? trace.error_x)?.array?.[i]]).filter((line) => line[1] !== null && line[3] !== null));
+    return [["series", latencies(title("xaxis")), "figure", "value", "ci95"], ...lines].map((line) => line.map(cell).join(",")).join("\n") + "\n";
+  }
+  const offer = (chart) => {
+    const button = element("button", { type: "button", class: "csv", title: "what this chart shows, as a table" }, "CSV");
+    button.addEventListener("click", () => download(shownAs(chart), "text/csv", data.file.replace(/\.html$/, `-${chart}.csv`)));
+    document.querySelector(`.switches[data-for=${chart}]`).append(button);
+  };
 
   // ---- all together -----------------------------------------------------------------------------------------------
 
@@ -451,19 +471,29 @@
     if (ways.length > 1) segment("percentiles", "way", ways, percentiles);
     segment("percentiles", "scale", [["log", "logarithmic"], ["linear", "linear"]], percentiles);
     drawn.push(percentiles);
-    if (measured.length > 1) {
+    // A mark for each point of a curve would say less than the curve.
+    const inCurves = new Set(data.runs.flatMap((run) => run.sweeps.flatMap((curve) => curve.points.map((p) => `${run.run} ${p.step}`))));
+    if (measured.length > 1 && !measured.every((step) => inCurves.has(`${step.run} ${step.index}`))) {
       choice("compare", "metric", "figure", knownMetrics(measured), compare);
       segment("compare", "scale", [["log", "logarithmic"], ["linear", "linear"]], compare);
       drawn.push(compare);
     } else $("beside").hidden = true;
-    if (sweepAxis) {
-      $("sweep").hidden = false;
-      const ways = [...new Set(measured.filter(sweepAxis.has).map((step) => step.rw))];
-      choice("sweep", "rw", "pattern", ways.map((rw) => [rw, rw]), sweep);
-      choice("sweep", "metric", "figure", knownMetrics(measured.filter(sweepAxis.has)), sweep);
-      segment("sweep", "scale", [["log", "logarithmic"], ["linear", "linear"]], sweep);
-      drawn.push(sweep);
-    }
+    Object.keys(AXES).forEach((axisName) => {
+      const own = curves.filter((curve) => curve.axis === axisName);
+      if (!own.length) return;
+      const id = `sweep-${axisName}`;
+      const draw = () => sweep(axisName);
+      $(id).hidden = false;
+      const titles = [...new Set(own.map((curve) => curve.title))];
+      // What most devices have comes first.
+      titles.sort((a, b) => own.filter((curve) => curve.title === b).length - own.filter((curve) => curve.title === a).length);
+      state[id] = { title: titles[0] };
+      if (titles.length > 1) choice(id, "title", "pattern", titles.map((title) => [title, title]), draw);
+      const known = METRICS.filter(([key]) => own.some((curve) => curve.points.some((p) => value(p, key) !== null)));
+      segment(id, "metric", known.filter(([key]) => ["mbps", "iops", "mean", "p50", "p99", "p99.999"].includes(key)), draw);
+      segment(id, "scale", [["linear", "linear"], ["log", "logarithmic"]], draw);
+      drawn.push(draw);
+    });
     let stepChoice;
     const fill = () => {
       const run = data.runs.find((candidate) => candidate.run === state.time.run);
@@ -499,6 +529,7 @@
     }));
   }
   redraw();
+  Object.keys(latest).forEach((id) => offer(id.replace(/^chart-/, "")));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
   // The charts' own width, not the window's: a telephone keeps its window as wide as what lies in it.
   let waiting;

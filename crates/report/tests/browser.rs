@@ -105,6 +105,25 @@ fn a_browser_draws_every_chart_without_an_error() {
     // Intended time and service time.
     assert_eq!(chart(&seen.dom, "chart-percentiles").matches("class=\"trace scatter").count(), 2);
 
+    // Two devices on one chart, with every switch and every chart's data as a table.
+    let (slow, fast) = (support::sweep_record("x", 1.0), support::sweep_record("y", 0.05));
+    let review = write("review.html", &[&slow, &fast]);
+    let seen = open(&program, &review, 1, (1280, 900), None);
+    assert_eq!(seen.console, Vec::<String>::new());
+    assert_eq!(chart(&seen.dom, "chart-sweep-depth").matches("class=\"trace scatter").count(), 2);
+    let tables = folder.join("tables.html");
+    let take = "<script>URL.createObjectURL = (blob) => { blob.text().then((text) => console.log(text.replaceAll('\\n', ' / '))); return '#'; };\
+                for (const what of [...document.querySelectorAll('.segment button')]) what.click();\
+                document.querySelectorAll('.csv').forEach((button) => button.click());</script></body>";
+    let text = std::fs::read_to_string(&review).unwrap();
+    std::fs::write(&tables, text.replace("</body>", take)).unwrap();
+    let seen = open(&program, &tables, 1, (1280, 900), None);
+    let told = seen.console.join("\n");
+    assert_eq!(seen.console.len(), seen.dom.matches("class=\"csv\"").count(), "{told}");
+    assert!(!told.contains("Error"), "{told}");
+    let sweep = seen.console.iter().find(|line| line.contains("series,queue depth,")).unwrap();
+    assert!(sweep.contains(" / x,1,") && sweep.contains(" / y,16,"), "{sweep}");
+
     // A telephone that is turned: what was drawn at 700 px is drawn anew for 400, and nothing holds the page wider.
     let turned = folder.join("turned.html");
     let turn = "<body style='margin:0'><iframe src='inside.html' style='border:0;width:700px;height:900px'></iframe>\
@@ -138,6 +157,7 @@ fn a_browser_draws_every_chart_without_an_error() {
         ("dark.png", &checked, 0, (1280, 6400)),
         ("narrow.png", &narrow, 1, (500, 9800)),
         ("job.png", &job, 1, (1280, 3600)),
+        ("review.png", &review, 1, (1280, 4600)),
     ] {
         let shot = folder.join(name);
         let seen = open(&program, page, scheme, size, Some(&shot));

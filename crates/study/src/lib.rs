@@ -2,6 +2,7 @@
 //! tier is good for. Pure: numbers in, meaning out; it reads no file and no clock.
 #![forbid(unsafe_code)]
 
+mod beside;
 mod capacity;
 mod check;
 mod compare;
@@ -26,6 +27,7 @@ mod sweeps;
 mod testing;
 mod work;
 
+pub use beside::beside;
 pub use check::{explain, findings};
 pub use compare::compare;
 pub use model::*;

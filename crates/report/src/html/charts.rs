@@ -3,6 +3,7 @@
 
 use super::Entry;
 use super::page::Page;
+use super::sweeps;
 use crate::view::measured;
 use crate::words;
 use basics::units::significant;
@@ -20,24 +21,23 @@ const BEYOND: f64 = 10.0;
 
 /// Everything that is drawn or downloaded.
 pub fn data(entries: &[Entry<'_>], page: &Page) -> Value {
-    let several = entries.len() > 1;
     let runs: Vec<Value> = entries
         .iter()
         .map(|entry| {
             let record = entry.record;
-            let view = crate::view::view(record);
             let steps: Vec<Value> = record
                 .steps
                 .iter()
                 .zip(&entry.steps)
-                .zip(&view.steps)
-                .map(|((step, summary), view)| self::step(record, step, summary, &study::stalls(view), page, several))
+                .zip(&entry.view.steps)
+                .map(|((step, summary), view)| self::step(record, step, summary, &study::stalls(view), page))
                 .collect();
             json!({
                 "run": record.run.id,
                 "method": record.run.plan.method,
                 "throttle_known": record.samples.iter().any(|(_, sample)| sample.throttled.is_some()),
                 "steps": steps,
+                "sweeps": sweeps::curves(entry, page),
             })
         })
         .collect();
@@ -46,21 +46,15 @@ pub fn data(entries: &[Entry<'_>], page: &Page) -> Value {
         "runs": runs,
         "ladder": page.ladder,
         "published": published(),
+        "points": sweeps::published(),
         "raw": raw,
         "file": crate::file_name_of(&entries.iter().map(|entry| entry.record).collect::<Vec<_>>()),
     })
 }
 
-fn step(
-    record: &Record,
-    step: &StepRecord,
-    summary: &StepSummary,
-    stalls: &[Stall],
-    page: &Page,
-    several: bool,
-) -> Value {
+fn step(record: &Record, step: &StepRecord, summary: &StepSummary, stalls: &[Stall], page: &Page) -> Value {
     let subject = step.tier.as_deref().unwrap_or(&step.target);
-    let mut label = if several { format!("{subject} ({})", record.run.id) } else { subject.to_owned() };
+    let mut label = page.label(&record.run.id, subject);
     if words::partial(step) {
         label.push_str(", partial");
     }
@@ -99,7 +93,7 @@ fn side(side: &Side, summary: Option<&SideSummary>) -> Value {
     })
 }
 
-fn latency(latency: &LatencySummary) -> Value {
+pub(super) fn latency(latency: &LatencySummary) -> Value {
     let mut out = Map::new();
     let mut put = |key: String, value: Nanos| out.insert(key, json!(value.us()));
     if let Some(mean) = latency.mean.get() {

@@ -3,29 +3,40 @@
 //! The words and tables stand in the page itself; only charts and the download need its script.
 
 mod charts;
-mod page;
+pub(crate) mod check;
+mod finding;
+pub(crate) mod page;
 mod pipe;
+mod run;
+mod sweeps;
 
 use crate::view::view;
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment};
 use record::Record;
 use serde::Serialize;
-use study::{CheckStudy, StepSummary};
+use study::{CheckStudy, Finding, RunView, StepSummary};
 
 /// A run with what `study` says of it, asked once.
-struct Entry<'a> {
-    record: &'a Record,
-    steps: Vec<StepSummary>,
+pub(crate) struct Entry<'a> {
+    pub record: &'a Record,
+    pub view: RunView<'a>,
+    pub steps: Vec<StepSummary>,
+    /// Most important first; the remarks of another run than a check stand at its steps.
+    pub findings: Vec<Finding>,
     /// Of a `check` only.
-    study: Option<CheckStudy>,
+    pub study: Option<CheckStudy>,
 }
 
 impl<'a> Entry<'a> {
-    fn new(record: &'a Record) -> Self {
+    pub fn new(record: &'a Record) -> Self {
         let view = view(record);
         let study = (record.run.plan.method == "check").then(|| study::explain(&view));
-        Entry { record, steps: view.steps.iter().map(study::summarise).collect(), study }
+        let findings = match &study {
+            Some(study) => study.each_finding().into_iter().cloned().collect(),
+            None => study::findings(&view).into_iter().filter(|finding| !finding.is_remark()).collect(),
+        };
+        Entry { record, steps: view.steps.iter().map(study::summarise).collect(), view, findings, study }
     }
 }
 
@@ -39,8 +50,8 @@ struct Whole {
     data: String,
 }
 
-/// The report of one run or of several side by side, the first of them being the one that the headline speaks of. A run of
-/// `check` is explained by `study`; any other run is shown as it was measured.
+/// The report of one run or of several side by side, the first of them being the one that the headline speaks of, with what
+/// `study` has to say of each and of one beside the other.
 pub fn report(records: &[&Record]) -> String {
     let entries: Vec<Entry<'_>> = records.iter().map(|record| Entry::new(record)).collect();
     let page = page::page(&entries);

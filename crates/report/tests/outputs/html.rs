@@ -124,3 +124,35 @@ fn the_same_record_gives_the_same_bytes() {
     assert_eq!(report(&[record]), report(&[record]));
     assert_eq!(report::file_name(record), "2026-11-21-check-7c1e04aa.html");
 }
+
+/// Curves of two devices lie on one chart; what was not measured of them is named beside it, and one is held against the other.
+#[test]
+fn sweeps_of_two_runs_are_drawn_side_by_side() {
+    let (first, second) = (support::sweep_record("x", 1.0), support::sweep_record("y", 0.05));
+    let page = report(&[&first, &second]);
+    let own = own_part(&page);
+    assert!(own.contains("<h1>ssd-review of profile:x and profile:y, side by side."));
+    for words in [
+        "id=\"chart-sweep-depth\"",
+        "Random reads of 4 KiB: y has 0.05",
+        "x, random reads of 4 KiB: saturated from depth 4 on",
+        "profile:y, depth-seq-write: nothing is written here",
+    ] {
+        assert!(own.contains(words), "{words}");
+    }
+    let (_, data) = page.split_once("id=\"data\">").unwrap();
+    let data: serde_json::Value = serde_json::from_str(data.split_once("</script>").unwrap().0).unwrap();
+    let curve = &data["runs"][1]["sweeps"][0];
+    assert_eq!(
+        (&curve["axis"], &curve["subject"], &curve["title"]),
+        (&"depth".into(), &"y".into(), &"random reads of 4 KiB".into())
+    );
+    let at: Vec<u64> = curve["points"].as_array().unwrap().iter().map(|point| point["at"].as_u64().unwrap()).collect();
+    assert_eq!(at, [1, 2, 4, 8, 16]);
+    let published = data["points"].as_array().unwrap();
+    let largest =
+        |point: &&serde_json::Value| point["at"] == 1 << 20 && point["title"] == "sequential reads at depth 1";
+    assert!(published.iter().filter(largest).any(|point| point["mbps"] == 2300.0));
+    // A run without a curve has none of it.
+    assert!(!own_part(&report(&[support::check_record()])).contains("Left out"));
+}

@@ -520,6 +520,44 @@ pub fn open_loop_record() -> Record {
     record
 }
 
+/// A sweep over depths of a device of four channels, as a profile of this name would have given it.
+pub fn sweep_record(name: &'static str, factor: f64) -> Record {
+    let names = [
+        ("depth-rand-read-qd1", 1),
+        ("depth-rand-read-qd2", 2),
+        ("depth-rand-read-qd4", 4),
+        ("depth-rand-read-qd8", 8),
+        ("depth-rand-read-qd16", 16),
+    ];
+    let point = |(step, depth): (&'static str, u32)| {
+        let rate = f64::from(depth.min(4)) * 1e4 * factor;
+        let mean = f64::from(depth) / rate * 1e6;
+        Piece {
+            name: step,
+            tier: name,
+            place: "profile",
+            job: job(Direction::Read, Order::Permuted, 4096, depth),
+            seconds: 1.2,
+            read: Some((rate, Shape { p50: mean, p99: mean * 1.5, max: mean * 3.0 })),
+            write: None,
+            stalls: Vec::new(),
+        }
+    };
+    let mut record = record_of(&names.map(point));
+    let run = &mut record.run;
+    run.id = format!("5eed00{name}0");
+    run.plan.method = "ssd-review".into();
+    run.plan.left_out = vec![LeftOut {
+        tier: name.into(),
+        step: "depth-seq-write".into(),
+        why: Why::NotMeasured("nothing is written here".into()),
+    }];
+    run.origin = Origin::Simulated(name.into());
+    run.target = format!("profile:{name}");
+    run.command = format!("tiermark run ssd-review --on profile:{name}");
+    record
+}
+
 /// The check, broken off: the second disk's step failed, and then the user had enough.
 pub fn interrupted_record() -> Record {
     let mut record = record_of(&check_pieces()[..13]);
