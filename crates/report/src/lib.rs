@@ -1,4 +1,4 @@
-//! Record and study to what people and programs read: [`terminal`], [`html`], [`json`], and for other programs [`fio_json`],
+//! Record and study to what people and programs read: [`terminal`], [`html`], [`markdown`], [`json`], and for other programs [`fio_json`],
 //! [`csv`] and [`openmetrics`]. Deterministic: the same input gives
 //! the same bytes, times come from the record. It measures nothing and derives nothing; every figure is `study`'s.
 //!
@@ -10,6 +10,7 @@ pub mod csv;
 pub mod fio_json;
 pub mod html;
 pub mod json;
+pub mod markdown;
 pub mod openmetrics;
 pub mod terminal;
 mod view;

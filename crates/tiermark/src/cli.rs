@@ -85,11 +85,14 @@ pub enum Verb {
         #[arg(required = true, num_args = 2..)]
         runs: Vec<String>,
     },
-    /// Write the HTML report of one or more runs: one file, offline.
+    /// Write the report of one or more runs: one HTML file, offline, or Markdown for a post.
     Report {
-        /// Runs.
+        /// Runs; several stand side by side on one page.
         #[arg(required = true)]
         runs: Vec<String>,
+        /// What kind of file; default: by the ending of FILE (`.md` is Markdown), else HTML.
+        #[arg(long, value_enum)]
+        format: Option<ReportFormat>,
         /// Where to; default: the reports folder beside the database. `-` is standard output.
         #[arg(long, short, value_name = "FILE")]
         out: Option<PathBuf>,
@@ -150,6 +153,15 @@ pub struct CheckArgs {
     /// Where the report goes; default: the reports folder beside the database.
     #[arg(long, short, value_name = "FILE")]
     pub out: Option<PathBuf>,
+}
+
+/// A kind of report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ReportFormat {
+    /// One page with charts, offline.
+    Html,
+    /// Findings and tables, for a forum or a blog.
+    Markdown,
 }
 
 /// What `tiers` takes.

@@ -46,7 +46,7 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
         Verb::Runs => runs::runs(&context),
         Verb::Show { run } => show::show(&context, &run),
         Verb::Compare { runs } => compare::compare(&context, &runs),
-        Verb::Report { runs, out } => report::report(&context, &runs, out.as_deref()),
+        Verb::Report { runs, format, out } => report::report(&context, &runs, format, out.as_deref()),
         Verb::Export { run, format, out } => export::export(&context, &run, format, out.as_deref()),
         Verb::Import { file } => import::import(&context, &file),
         Verb::Emulate(args) => emulate::emulate(&context, &args),

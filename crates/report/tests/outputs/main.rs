@@ -7,4 +7,5 @@ mod support;
 mod exports;
 mod html;
 mod json;
+mod markdown;
 mod terminal;

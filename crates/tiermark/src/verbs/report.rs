@@ -1,5 +1,6 @@
-//! `tiermark report`: the HTML file of one or more runs.
+//! `tiermark report`: one or more runs as one HTML file, or as Markdown.
 
+use crate::cli::ReportFormat;
 use crate::context::Context;
 use crate::exit::Missing;
 use crate::out;
@@ -10,19 +11,32 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Writes the report and names it.
-pub fn report(context: &Context, runs: &[String], path: Option<&Path>) -> Result<ExitCode> {
+pub fn report(
+    context: &Context,
+    runs: &[String],
+    format: Option<ReportFormat>,
+    path: Option<&Path>,
+) -> Result<ExitCode> {
     let store = context.open_for_reading()?;
     let records = runs.iter().map(|run| store.load(&store.find(run)?)).collect::<Result<Vec<_>, _>>()?;
     let records: Vec<_> = records.iter().collect();
+    let is_markdown = path.and_then(Path::extension).is_some_and(|ending| ending == "md" || ending == "markdown");
+    let (text, ending) = match format.unwrap_or(if is_markdown { ReportFormat::Markdown } else { ReportFormat::Html }) {
+        ReportFormat::Html => (report::html::report(&records), "html"),
+        ReportFormat::Markdown => (report::markdown::report(&records), "md"),
+    };
     let file = match path {
         Some(path) if path == Path::new("-") => {
-            out::print_as_it_is(&report::html::report(&records))?;
+            out::print_as_it_is(&text)?;
             return Ok(ExitCode::SUCCESS);
         }
         Some(path) => Place::Given(path.to_owned()),
-        None => Place::Default(context.report_path(&report::file_name_of(&records))?),
+        None => {
+            let path = context.report_path(&report::file_name_of(&records))?;
+            Place::Default(path.with_extension(ending))
+        }
     };
-    file.write(&report::html::report(&records))?;
+    file.write(&text)?;
     out::print(&file.path().display().to_string())?;
     Ok(ExitCode::SUCCESS)
 }
