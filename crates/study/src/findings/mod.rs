@@ -171,7 +171,8 @@ pub(crate) fn of_check(scene: &Scene<'_, '_>) -> Findings {
 /// Lets those families look that judge what was measured, and not the machine or a step that only a check has. That figures
 /// are simulated or quoted stands beside every run.
 pub(crate) fn of_method(scene: &Scene<'_, '_>) -> Vec<Finding> {
-    let families: [Find; 12] = [
+    let families: [Find; 13] = [
+        origin::inconsistent,
         capacity::find,
         layer::find,
         memory::find,

@@ -1,6 +1,18 @@
 //! A run whose figures were not measured says so before anything that is concluded from them.
 
 use super::{Draft, Scene, finding};
+use crate::model::Origin;
+
+/// Of a shipped profile: where its source contradicts itself, or left something out as not to be trusted.
+pub(super) fn inconsistent(scene: &Scene<'_, '_>) -> Vec<Draft> {
+    let Origin::Simulated(name) = scene.run.origin else { return Vec::new() };
+    let Ok(profile) = profile::find(name) else { return Vec::new() };
+    let one = |what: &String| {
+        let text = format!("{name}: the published figures are not of one piece: {what}.");
+        finding("source-inconsistent", 45, Some(name), text, vec![format!("published: {}", profile.source)]).into()
+    };
+    profile.inconsistent.iter().map(one).collect()
+}
 
 pub(super) fn find(scene: &Scene<'_, '_>) -> Vec<Draft> {
     let origin = scene.run.origin;
@@ -27,5 +39,15 @@ mod tests {
         assert_eq!(first.id, "not-measured-here");
         assert!(first.text.contains("simulated from the profile optane-pi5, not measured"), "{}", first.text);
         assert!(explain(&run.view()).findings.iter().all(|finding| finding.id != "not-measured-here"));
+    }
+
+    #[test]
+    fn what_a_source_says_against_itself_is_named() {
+        let run = Run::of("ssd-review", &[]).steps([Step::page_read("p4800x", Nanos(71_000))]);
+        let of = |profile| crate::findings(&RunView { origin: Origin::Simulated(profile), ..run.view() });
+        let named = of("p4800x").into_iter().find(|finding| finding.id == "source-inconsistent").unwrap();
+        assert!(named.text.contains("1.8 GB/s in the sweep over depths, above 2.0"), "{}", named.text);
+        assert!(of("optane-pi5").iter().all(|finding| finding.id != "source-inconsistent"), "its figures agree");
+        assert!(of("/my/own.toml").is_empty());
     }
 }
