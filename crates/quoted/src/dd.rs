@@ -1,6 +1,6 @@
 //! The last line of dd, as GNU's, BusyBox's and the BSDs' print it: bytes, seconds and a rate.
 
-use crate::error::{At, rate};
+use crate::error::{At, excerpt, rate};
 use crate::figures::Dd;
 use crate::{Block, Figures, Format, Line, QuoteError, Text};
 
@@ -74,7 +74,7 @@ fn figures(at: At, text: &str) -> Result<Option<Dd>, QuoteError> {
         "s," => 1000.0,
         "seconds," => 1024.0,
         "s" | "seconds" => return Err(at.cut("the rate")),
-        _ => return Err(at.wrong(format!("its time is in {unit:?}, not in s"))),
+        _ => return Err(at.wrong(format!("its time is in {}, not in s", excerpt(unit)))),
     };
     let rate_text: String = parts.collect();
     let bytes_a_second = at.with_unit(&rate_text, "the rate", |unit| rate(unit, kilo))?;

@@ -35,6 +35,29 @@ impl QuoteError {
     }
 }
 
+/// Bytes of a text that a sentence repeats at most: what is wrong shows in fewer, and a damaged line may be of any length.
+const MOST_SAID: usize = 60;
+
+/// The text in quotation marks, with what a terminal would obey escaped, and cut where it is long.
+pub(crate) fn excerpt(text: &str) -> String {
+    let mut shown = String::from("\"");
+    for c in text.chars() {
+        let next: String = c.escape_debug().collect();
+        if shown.len() + next.len() > MOST_SAID {
+            return shown + "…\"";
+        }
+        shown += &next;
+    }
+    shown + "\""
+}
+
+/// What a parser said, which may repeat the text: in one line, visible, and cut where it is long.
+pub(crate) fn in_a_line(said: &str) -> String {
+    let line = said.lines().collect::<Vec<_>>().join(" ");
+    let visible = line.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] });
+    visible.take(4 * MOST_SAID).collect()
+}
+
 /// A place in a text, for saying what is wrong there.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct At {
@@ -66,10 +89,14 @@ impl At {
         match text.parse::<f64>() {
             Ok(value) if plain && value < MOST => Ok(value),
             _ if text.contains(',') && text.split([',', '.']).all(digits) => Err(self.wrong(format!(
-                "{what} is {text:?}, with a comma: print it again with LC_ALL=C, or write numbers with a decimal point and \
-                 without separators"
+                "{what} is {}, with a comma: print it again with LC_ALL=C, or write numbers with a decimal point and \
+                 without separators",
+                excerpt(text)
             ))),
-            _ => Err(self.wrong(format!("{what} is {text:?}, which is no number; copy the line as it was printed"))),
+            _ => {
+                Err(self
+                    .wrong(format!("{what} is {}, which is no number; copy the line as it was printed", excerpt(text))))
+            }
         }
     }
 
@@ -77,9 +104,10 @@ impl At {
     pub fn count(self, text: &str, what: &str) -> Result<u64, QuoteError> {
         let value = self.number(text, what)?;
         if value.fract() != 0.0 {
-            return Err(
-                self.wrong(format!("{what} is {text:?}, which is no whole number; copy the line as it was printed"))
-            );
+            return Err(self.wrong(format!(
+                "{what} is {}, which is no whole number; copy the line as it was printed",
+                excerpt(text)
+            )));
         }
         Ok(value as u64)
     }
@@ -93,7 +121,9 @@ impl At {
         match factor(unit.trim()) {
             Some(factor) => Ok(value * factor),
             None if unit.trim().is_empty() => Err(self.cut(&format!("the unit of {what}"))),
-            None => Err(self.wrong(format!("{what} has the unit {:?}, which is none of its units", unit.trim()))),
+            None => {
+                Err(self.wrong(format!("{what} has the unit {}, which is none of its units", excerpt(unit.trim()))))
+            }
         }
     }
 }
@@ -143,6 +173,14 @@ mod tests {
             assert!(told.contains(says) && told.starts_with("line 7 looks like"), "{text}: {told}");
         }
         assert!(HERE.count("1.5", "bytes").is_err());
+    }
+
+    /// Bug: a line that a mail had made of thousands of characters came back whole in the sentence about it.
+    #[test]
+    fn a_sentence_repeats_no_more_than_shows_what_is_wrong() {
+        let told = HERE.number(&"\0".repeat(5000), "the rate").unwrap_err().to_string();
+        assert!(told.len() < 600 && told.contains("\\0…\", which is no number"), "{told}");
+        assert_eq!(excerpt("µs"), "\"µs\"");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! fio's JSON: one block for each job in it. Text may stand before and behind it. fio 3 states nanoseconds and bytes a second,
 //! fio 2 microseconds and 2^10 bytes a second; both are read.
 
-use crate::error::At;
+use crate::error::{At, excerpt, in_a_line};
 use crate::figures::{Fio, FioSide, Spread, percentile_name};
 use crate::{Block, Figures, Format, QuoteError, Text};
 use basics::Bytes;
@@ -82,7 +82,10 @@ pub fn read(text: &Text<'_>) -> Result<Vec<Block>, QuoteError> {
                 return Err(if error.is_eof() {
                     at.cut("its end")
                 } else {
-                    at.wrong(format!("is not as fio writes it ({error}); take the file that fio's --output names"))
+                    at.wrong(format!(
+                        "is not as fio writes it ({}); take the file that fio's --output names",
+                        in_a_line(&error.to_string())
+                    ))
                 });
             }
             None => {}
@@ -128,7 +131,7 @@ fn of_document(line: usize, document: &Document) -> Result<Vec<Block>, QuoteErro
 fn of_side(at: At, job: &str, name: &str, side: &Side) -> Result<Option<FioSide>, QuoteError> {
     let numbers = [Some(side.iops), Some(side.bw), side.bw_bytes, side.runtime];
     if numbers.iter().flatten().any(|number| !number.is_finite() || *number < 0.0) {
-        return Err(at.wrong(format!("states a rate or a time below zero for the {name}s of job {job:?}")));
+        return Err(at.wrong(format!("states a rate or a time below zero for the {name}s of job {}", excerpt(job))));
     }
     if side.iops == 0.0 && side.bw == 0.0 {
         return Ok(None);

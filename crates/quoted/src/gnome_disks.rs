@@ -1,7 +1,7 @@
 //! The three figures that gnome-disks draws under its chart, and that nobody can copy as text: written down by hand as TOML,
 //! `read_MBps = 34.8`, in a paragraph or a `[[device]]` of their own.
 
-use crate::error::At;
+use crate::error::{At, in_a_line};
 use crate::figures::GnomeDisks;
 use crate::{Block, Figures, Format, Line, QuoteError, Text};
 
@@ -45,7 +45,7 @@ fn block(first: &Line<'_>, lines: &[Line<'_>]) -> Result<Block, QuoteError> {
     let figures: GnomeDisks = toml::from_str(&toml).map_err(|error| {
         let before = error.span().and_then(|span| toml.get(..span.start)).unwrap_or_default();
         let line = body.first().map_or(first.number, |line| line.number) + before.matches('\n').count();
-        let said = error.message().lines().collect::<Vec<_>>().join(" ");
+        let said = in_a_line(error.message());
         At { format, line }.wrong(format!("is not as that is written by hand ({said}); write one `key = value` a line"))
     })?;
     let what = figures.title.clone().or_else(|| figures.name.clone()).unwrap_or_default();

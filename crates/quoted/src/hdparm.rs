@@ -1,7 +1,7 @@
 //! The lines of `hdparm -tT`: `Timing O_DIRECT disk reads: 1232 MB in 3.00 seconds = 410.22 MB/sec`. A line with a device's
 //! name, or a figure that is there already, begins the next block.
 
-use crate::error::{At, rate};
+use crate::error::{At, excerpt, rate};
 use crate::figures::Hdparm;
 use crate::{Block, Figures, Format, QuoteError, Text};
 
@@ -70,6 +70,6 @@ fn mibps(at: At, timing: &str) -> Result<f64, QuoteError> {
         unit @ ("MB/sec" | "kB/sec") => rate(unit, 1024.0),
         _ => None,
     };
-    let factor = factor.ok_or_else(|| at.wrong(format!("its rate is in {unit:?}, not in MB/sec")))?;
+    let factor = factor.ok_or_else(|| at.wrong(format!("its rate is in {}, not in MB/sec", excerpt(unit))))?;
     Ok(value * (factor / 1_048_576.0))
 }

@@ -1,7 +1,7 @@
 //! The table of iozone: a row for each record size, rates in 2^10 bytes a second. Which columns stand over which figures is
 //! told by the header's words and, where tests were left out, by their places on the line.
 
-use crate::error::At;
+use crate::error::{At, excerpt};
 use crate::figures::{Iozone, IozoneRow};
 use crate::{Block, Figures, Format, Line, QuoteError, Text};
 
@@ -69,9 +69,10 @@ fn header(line: Line<'_>) -> Result<Option<Vec<usize>>, QuoteError> {
         return Err(at.cut("what follows `reclen`"));
     }
     if let Some(((other, _), _)) = columns.iter().zip(WORDS).find(|((word, _), known)| word != known) {
-        return Err(
-            at.wrong(format!("its column {other:?} is not where iozone has it; copy the header as it was printed"))
-        );
+        return Err(at.wrong(format!(
+            "its column {} is not where iozone has it; copy the header as it was printed",
+            excerpt(other)
+        )));
     }
     if columns.len() > WORDS.len() {
         return Err(at.wrong("it has more columns than iozone"));
