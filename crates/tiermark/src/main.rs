@@ -6,6 +6,7 @@ mod context;
 mod exit;
 mod out;
 mod progress;
+mod remaining;
 mod verbs;
 
 use std::process::ExitCode;

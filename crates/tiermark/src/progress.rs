@@ -1,9 +1,10 @@
-//! The progress bar: one line a step, what is being measured, a bar, the time left. The time left is what the plan
-//! allows at most for the steps to come, scaled by how much of its allowance the finished steps really took.
+//! The progress bar: one line a step, what is being measured, a bar, the time left. Where that is not known the step's number
+//! stands in its place.
 
 use crate::cli::When;
 use crate::out;
-use basics::plan::Step;
+use crate::remaining::{Left, Remaining};
+use basics::plan::{Step, Target};
 use basics::units::significant;
 use basics::{Bytes, Interval, Nanos, Plan};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -15,14 +16,11 @@ use std::time::{Duration, Instant};
 /// Progress on standard error.
 pub struct Bar {
     bar: ProgressBar,
-    /// Longest time of each step; unknown where bytes or operations end it.
-    allowed: Vec<Option<Nanos>>,
+    steps: usize,
+    /// Of a run in virtual time nothing is said: its clock is not ours.
+    remaining: Option<Remaining>,
     began: Option<Instant>,
     step_began: Instant,
-    /// Of the present step, what writing its test file took, in seconds.
-    filled: f64,
-    /// Allowance of the steps that are over, and what they took.
-    over: (f64, f64),
     shown: Shown,
 }
 
@@ -64,40 +62,36 @@ impl Bar {
         if let Ok(style) = ProgressStyle::with_template("{bar:24} {prefix:>9}  {wide_msg}") {
             bar.set_style(style);
         }
-        Bar { bar, allowed: vec![], began: None, step_began: Instant::now(), filled: 0.0, over: (0.0, 0.0), shown }
+        Bar { bar, steps: 0, remaining: None, began: None, step_began: Instant::now(), shown }
     }
 
-    /// Seconds left after `current` of the step `index` are over, when the steps to come say how long they take.
-    fn left(&self, index: usize, current: f64) -> Option<f64> {
-        let (here, later) = self.allowed.get(index..)?.split_first()?;
-        let later = later.iter().try_fold(0.0, |sum, time| Some(sum + (*time)?.secs()))?;
-        let pace = if self.over.0 > 0.0 { (self.over.1 / self.over.0).clamp(0.1, 3.0) } else { 1.0 };
-        Some(((*here)?.secs() - current).max(0.0) + pace * later)
-    }
-
-    fn draw(&mut self, index: usize, work: Work, current: f64, message: String) {
-        let left = self.left(index, current);
+    fn draw(&mut self, index: usize, work: Work, message: String) {
+        let left = self.remaining.as_ref().and_then(Remaining::left);
         if let Shown::Lines { latest } = &mut self.shown {
             if latest.is_none_or(|(step, was, at)| (step, was) != (index, work) || at.elapsed() >= LINE_EVERY) {
                 *latest = Some((index, work, Instant::now()));
-                let left = left.map_or(String::new(), |left| format!(", {left:.0} s left"));
-                out::say(&format!("step {} of {}{left}: {message}", index + 1, self.allowed.len()));
+                let left = left.map_or(String::new(), |left| format!(", {}", in_words(left)));
+                out::say(&format!("step {} of {}{left}: {message}", index + 1, self.steps));
             }
             return;
         }
         match left {
             Some(left) => {
                 let spent = self.began.map_or(0.0, |began| began.elapsed().as_secs_f64());
-                self.bar.set_position((1000.0 * spent / (spent + left).max(0.001)) as u64);
-                self.bar.set_prefix(format!("{left:.0} s left"));
+                self.bar.set_position((1000.0 * spent / (spent + left.secs).max(0.001)) as u64);
+                self.bar.set_prefix(in_words(left));
             }
             None => {
-                self.bar.set_position((1000 * index / self.allowed.len().max(1)) as u64);
-                self.bar.set_prefix(format!("step {} of {}", index + 1, self.allowed.len()));
+                self.bar.set_position((1000 * index / self.steps.max(1)) as u64);
+                self.bar.set_prefix(format!("step {} of {}", index + 1, self.steps));
             }
         }
         self.bar.set_message(out::visible(&message, out::Keep::Nothing).into_owned());
     }
+}
+
+fn in_words(left: Left) -> String {
+    format!("{}{:.0} s left", if left.at_most { "at most " } else { "" }, left.secs)
 }
 
 /// The tier and the step, as the first words of a line.
@@ -110,17 +104,18 @@ fn title(step: &Step) -> String {
 
 impl Progress for Bar {
     fn begin(&mut self, plan: &Plan) {
-        self.allowed = plan.steps.iter().map(|step| step.job.stop.time.map(|time| time + step.job.warmup)).collect();
+        let is_virtual = plan.targets.iter().any(|target| matches!(target, Target::Profile { .. }));
+        self.remaining = (!is_virtual).then(|| Remaining::new(plan));
+        self.steps = plan.steps.len();
         self.began = Some(Instant::now());
         self.step_began = Instant::now();
     }
 
     fn filling(&mut self, index: usize, step: &Step, done: Bytes, of: Bytes) {
-        // Writing goes on as fast as it has gone so far, and is no part of the steps' allowance.
-        let spent = self.step_began.elapsed().as_secs_f64();
-        let to_write = spent * (of.0 as f64 / done.0.max(1) as f64 - 1.0);
-        self.filled = spent;
-        self.draw(index, Work::Filling, -to_write, format!("{}  writing the test file, {done} of {of}", title(step)));
+        if let Some(remaining) = &mut self.remaining {
+            remaining.filling(index, done, self.step_began.elapsed().as_secs_f64());
+        }
+        self.draw(index, Work::Filling, format!("{}  writing the test file, {done} of {of}", title(step)));
     }
 
     fn measuring(&mut self, index: usize, step: &Step, elapsed: Nanos, interval: &Interval) {
@@ -129,13 +124,16 @@ impl Progress for Bar {
         let operations = interval.read.operations() + interval.write.operations();
         let iops = operations as f64 / length.secs().max(1e-9);
         let rate = format!("{} IOPS  {} MB/s", significant(iops), significant(bytes.mbps(length)));
-        self.draw(index, Work::Measuring, elapsed.secs(), format!("{}  {rate}", title(step)));
+        if let Some(remaining) = &mut self.remaining {
+            remaining.measuring(index, elapsed, bytes.0, operations);
+        }
+        self.draw(index, Work::Measuring, format!("{}  {rate}", title(step)));
     }
 
-    fn finished(&mut self, index: usize, _record: &StepRecord) {
-        self.over.0 += self.allowed.get(index).copied().flatten().map_or(0.0, Nanos::secs);
-        self.over.1 += (self.step_began.elapsed().as_secs_f64() - self.filled).max(0.0);
-        self.filled = 0.0;
+    fn finished(&mut self, index: usize, record: &StepRecord) {
+        if let Some(remaining) = &mut self.remaining {
+            remaining.finished(index, record.elapsed, self.step_began.elapsed().as_secs_f64());
+        }
         self.step_began = Instant::now();
     }
 
