@@ -44,7 +44,7 @@ pub struct Cost {
     pub laid_out: Bytes,
     /// Written by the step's job to a file or device; memory and devices of virtual time are not worn.
     pub written: Span<Bytes>,
-    /// The laying out, rests, warm-up and measured time.
+    /// Rests, warm-up and measured time; how long the laying out takes the device alone decides.
     pub time: Span<Nanos>,
 }
 
@@ -83,7 +83,6 @@ impl Plan {
                 && !std::mem::replace(&mut laid_out[step.target], true)
             {
                 cost.laid_out = Bytes(size.0.next_multiple_of(CHUNK));
-                cost.time = cost.time + Span { least: at_best(cost.laid_out, limit(step)), most: None };
             }
             cost
         };

@@ -133,7 +133,7 @@ fn a_dry_run_writes_nothing() {
     words.push("--json".to_owned());
     let plan = home.run(&words).code(0).json();
     has_keys(&plan, "schema hash plan steps cost");
-    has_keys(&plan["cost"], "least_s laid_out_B least_written_B most_written_B");
+    has_keys(&plan["cost"], "least_s most_s laid_out_B least_written_B most_written_B");
     assert_eq!((&plan["cost"]["laid_out_B"], &plan["cost"]["most_written_B"]), (&(32 << 20).into(), &0.into()));
     assert_eq!(plan["steps"].as_array().unwrap().len(), plan["plan"]["steps"].as_array().unwrap().len());
     assert_eq!(plan["plan"]["method"], "job");

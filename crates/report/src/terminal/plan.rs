@@ -42,7 +42,7 @@ fn step(index: usize, step: &Step, target: &Target, cost: &Cost, style: &Style) 
     let acts = |acts: &[Act]| acts.iter().map(|act| act.describe()).collect::<Vec<_>>().join(", ");
     let mut say = |lead: &str, text: &str| out.push_str(&style.paragraph(lead, text, Tone::Plain));
     if cost.laid_out.0 > 0 {
-        say("   first   ", &format!("write a test file of {} {}", cost.laid_out, place(target)));
+        say("   first   ", &format!("write {} to lay it out {}", cost.laid_out, place(target)));
     }
     if !step.before.is_empty() {
         say("   first   ", &acts(&step.before));
@@ -143,15 +143,17 @@ fn in_all(plan: &Plan, costs: &[Cost]) -> String {
     let steps = if plan.steps.len() == 1 { "1 step".to_owned() } else { format!("{} steps", plan.steps.len()) };
     let is_virtual = plan.targets.iter().any(|target| matches!(target, Target::Profile { .. }));
     let when = if is_virtual { " of virtual time, computed in less" } else { "" };
-    let worn = if all.worn().is_none() {
-        "nothing is written to a device".to_owned()
-    } else {
-        let for_files = match all.laid_out.0 {
-            0 => String::new(),
-            _ => format!(", {} of it to lay test files out", all.laid_out),
-        };
-        format!("of the life of the devices it costs {}{for_files}, and what file systems add", amount(&all.worn()))
+    let (fills, laid_out) = (all.laid_out.0 > 0, format!("{} to lay test files out", all.laid_out));
+    let worn = match (fills, all.written.is_none()) {
+        (false, true) => None,
+        (false, false) => Some(amount(&all.written)),
+        (true, true) => Some(laid_out),
+        (true, false) => Some(format!("{laid_out} and {} after that", amount(&all.written))),
     };
+    let worn = worn.map_or("nothing is written to a device".to_owned(), |worn| {
+        format!("of the life of the devices it costs {worn}, and what file systems add")
+    });
+    let when = if fills { format!("{when}, and what the laying out takes") } else { when.to_owned() };
     let files = plan.targets.iter().any(|target| matches!(target, Target::TestFile { .. }));
     let files = if files { "; the test files are removed at the end, however it ends" } else { "" };
     format!("{steps}; {}{when}; {worn}{files}.", takes(&all.time))
@@ -190,6 +192,8 @@ mod tests {
         let text = planned("job", at.to_str().unwrap(), &["rw=randread", "size=16MiB", "runtime=7s", "until=2"]);
         assert!(text.contains("16 MiB to lay the file out"), "{text}");
         assert!(text.contains(", until the rate is known to ±2 %"), "{text}");
+        assert!(text.contains(" to 7 s, and what the laying out takes; "), "{text}");
+        assert!(text.contains("it costs 16 MiB to lay test files out, and what file systems add;"), "{text}");
         let text = planned("job", "memory", &["runtime=7s"]);
         assert!(
             text.contains("takes   7 s") && text.contains("1 step; 7 s; nothing is written to a device."),
