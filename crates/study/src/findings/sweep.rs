@@ -124,8 +124,7 @@ impl Curve<'_, '_> {
             return None;
         }
         let (rate, all) = (mbps(enough.side.mbps), mbps(most.side.mbps));
-        let text =
-            format!("operations of {} bring all there is ({rate} of {all}), longer ones no more", Bytes(enough.at));
+        let text = format!("operations of {} bring {rate}, and the longest ones {all}", Bytes(enough.at));
         Some(self.found("saturation-size", 30, &text, self.evidence(&[enough, most])))
     }
 
@@ -278,7 +277,11 @@ mod tests {
             Run::of("ssd-review", &[]).steps(us.into_iter().enumerate().map(|(i, us)| long(131_072 << i, us)))
         };
         let found = said(&sizes([400, 500, 1000, 2000]), "saturation-size");
-        assert!(found[0].text.contains("operations of 256 KiB bring all there is"), "{}", found[0].text);
+        assert!(
+            found[0].text.contains("operations of 256 KiB bring 524 MB/s, and the longest ones 524 MB/s"),
+            "{}",
+            found[0].text
+        );
         assert!(said(&sizes([400, 600, 1000, 1600]), "saturation-size").is_empty(), "it grows to the end");
     }
 
