@@ -251,16 +251,20 @@
 
   // ---- tier beside tier -------------------------------------------------------------------------------------------
 
+  // A mark for each point of a curve would say less than the curve: patterns that some tier has outside of one.
+  const inCurves = new Set(data.runs.flatMap((run) => run.sweeps.flatMap((curve) => curve.points.map((p) => `${run.run} ${p.step}`))));
+  const alone = new Set(measured.filter((step) => !inCurves.has(`${step.run} ${step.index}`)).map((step) => step.name));
+  const besides = (step) => isShown(step) && alone.has(step.name);
   function compare() {
     const now = state.compare;
     const patterns = [];
-    measured.filter(isShown).forEach((step) => ["read", "write"].forEach((way) => {
+    measured.filter(besides).forEach((step) => ["read", "write"].forEach((way) => {
       if (value(step[way], now.metric) === null) return;
       const name = step.read && step.write ? `${step.name} ${way}` : step.name;
       if (!patterns.includes(name)) patterns.push(name);
     }));
     const traces = subjects.filter((subject) => shown.includes(subject.name)).map((subject) => {
-      const points = measured.filter((step) => step.subject === subject.name).flatMap((step) => ["read", "write"].filter((way) => value(step[way], now.metric) !== null).map((way) => ({
+      const points = measured.filter((step) => step.subject === subject.name && besides(step)).flatMap((step) => ["read", "write"].filter((way) => value(step[way], now.metric) !== null).map((way) => ({
         y: step.read && step.write ? `${step.name} ${way}` : step.name, x: value(step[way], now.metric),
         error: isRate(now.metric) && step[way].ci ? (value(step[way], now.metric) * step[way].ci) / 100 : 0, simulated: !step.measured })));
       return { type: "scatter", mode: "markers", name: subject.name, x: points.map((p) => p.x), y: points.map((p) => p.y),
@@ -302,6 +306,8 @@
     const others = isRate(now.metric) ? data.points.filter((p) => p.axis === axisName && p.title === now.title && p.at >= first && p.at <= last) : [];
     if (others.length) traces.push({ type: "scatter", mode: "markers", x: others.map((p) => p.at), y: others.map((p) => p[now.metric]), names: others.map((p) => `${p.name}, published`),
       marker: { size: 11, symbol: "diamond-open", color: css("--soft"), line: { width: 1.6 } }, text: others.map((p) => `<b>${plain(p.name)}</b>, published<br>${words(p[now.metric])} at ${text(p.at)}<br>${plain(p.source)}`), hovertemplate: "%{text}<extra></extra>" });
+    const names = [...new Set(others.map((p) => p.name))];
+    $(`note-${id}`).textContent = names.length ? `Diamonds are published figures: ${names.join(", ")}.` : "";
     const log = now.scale === "log";
     const [low, high] = extent(traces.flatMap((trace) => trace.y));
     const xs = [...new Set(traces.flatMap((trace) => trace.x))].sort((a, b) => a - b);
@@ -471,9 +477,7 @@
     if (ways.length > 1) segment("percentiles", "way", ways, percentiles);
     segment("percentiles", "scale", [["log", "logarithmic"], ["linear", "linear"]], percentiles);
     drawn.push(percentiles);
-    // A mark for each point of a curve would say less than the curve.
-    const inCurves = new Set(data.runs.flatMap((run) => run.sweeps.flatMap((curve) => curve.points.map((p) => `${run.run} ${p.step}`))));
-    if (measured.length > 1 && !measured.every((step) => inCurves.has(`${step.run} ${step.index}`))) {
+    if (measured.length > 1 && alone.size) {
       choice("compare", "metric", "figure", knownMetrics(measured), compare);
       segment("compare", "scale", [["log", "logarithmic"], ["linear", "linear"]], compare);
       drawn.push(compare);

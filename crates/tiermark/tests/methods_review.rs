@@ -221,6 +221,13 @@ fn the_sentences_about_the_other_two_hold() {
     ] {
         assert!(page.contains(words), "{words}");
     }
+    // The same for a post, by the name of the file as by the flag.
+    let post = home.work().join("review.md");
+    home.run(&["report", &optane, &intel, &other, "--out", &post.display().to_string()]).code(0);
+    let post = std::fs::read_to_string(post).unwrap();
+    assert!(post.starts_with("# ssd-review of ") && post.contains("\n| depth | profile:p4800x MB/s | "), "{post}");
+    let printed = home.run(&["report", &optane, &intel, &other, "--format", "markdown", "--out", "-"]).code(0).out;
+    assert_eq!(printed.trim_end(), post.trim_end());
 }
 
 /// The usual form and the published procedure on one device, whose latencies vary and which stalls: a tenth of the time and
