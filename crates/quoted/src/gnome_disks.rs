@@ -48,6 +48,13 @@ fn block(first: &Line<'_>, lines: &[Line<'_>]) -> Result<Block, QuoteError> {
         let said = in_a_line(error.message());
         At { format, line }.wrong(format!("is not as that is written by hand ({said}); write one `key = value` a line"))
     })?;
+    let numbers = [figures.read_mbps, figures.write_mbps, figures.access_ms, figures.drops_below_mbps];
+    // TOML knows infinity and signs, and keys in quotation marks.
+    if let Some(number) = numbers.into_iter().flatten().find(|number| !(number.is_finite() && *number >= 0.0)) {
+        return Err(
+            At { format, line: first.number }.wrong(format!("one of its figures is {number}, which none can be"))
+        );
+    }
     let what = figures.title.clone().or_else(|| figures.name.clone()).unwrap_or_default();
     Ok(Block { format, line: first.number, what, figures: Figures::GnomeDisks(figures) })
 }

@@ -227,6 +227,8 @@ fn tables_and_figures_by_hand_that_are_not_right() {
         (format!("{compsize}TOTAL 63% 5.6G 8.8G\n"), ["line 2 ", "not 5"]),
         (format!("{compsize}TOTAL 63% 5.6G 8.8G 8.8"), ["line 2 ", "line break"]),
         ("words\n\nname = \"x\"\nread_MBps = 34,8\n".to_owned(), ["line 4 ", "LC_ALL=C"]),
+        ("read_MBps = 34.8\ndrops_below_MBps = inf\n".to_owned(), ["line 1 ", "is inf"]),
+        ("read_MBps = 34.8\n\"write_MBps\" = -1\n".to_owned(), ["line 1 ", "is -1"]),
         ("read_MBps = 34.8\nwrite_MBs = 5\n".to_owned(), ["line 2 ", "write_MBs"]),
         ("read_MBps = 34.8\nname = \"x\n".to_owned(), ["line 2 ", "`key = value`"]),
     ] {
