@@ -40,7 +40,7 @@ const STREAMS: usize = 16;
 /// random places are near to each other too.
 const STRAY: u64 = 4;
 
-/// The model at work. Times are nanoseconds since it was made.
+/// The model at work. Times are nanoseconds since it was made, or since the latest [`Device::pass`].
 #[derive(Debug, Clone)]
 pub struct Device {
     name: String,
@@ -59,6 +59,8 @@ pub struct Device {
     flush_latency: Sampler,
     dirty: u64,
     last_done: f64,
+    /// On its own clock: when the clock of those who ask began.
+    epoch: f64,
     stalls: Vec<Stall>,
     zones: Vec<Zone>,
     heat: Option<Heat>,
@@ -207,6 +209,7 @@ impl Device {
             flush,
             dirty: 0,
             last_done: 0.0,
+            epoch: 0.0,
             stalls: profile.stalls.clone(),
             zones: profile.zones.clone(),
             heat: profile.slowdown.map(|law| Heat { law, since: None }),
@@ -229,13 +232,19 @@ impl Device {
     /// # Errors
     /// [`ProfileError::Says`] when the profile knows nothing of this direction.
     pub fn submit(&mut self, now: Nanos, request: Request) -> Result<Nanos, ProfileError> {
-        let now = now.0 as f64;
+        let now = now.0 as f64 + self.epoch;
         let done = match request {
             Request::Read { offset, len } => self.transfer(now, true, offset, len)?,
             Request::Write { offset, len } => self.transfer(now, false, offset, len)?,
             Request::Flush => self.make_durable(now),
         };
-        Ok(Nanos(done as u64))
+        Ok(Nanos((done - self.epoch) as u64))
+    }
+
+    /// Lets `time` pass, counted from where the clock of those who ask began; their clock begins again at 0 there. The device
+    /// goes on as it is: what its cache holds, how warm it is, when it stalls next.
+    pub fn pass(&mut self, time: Nanos) {
+        self.epoch += time.0 as f64;
     }
 
     /// In pieces, if it is larger than the device takes at once; done with its last piece.
@@ -562,6 +571,34 @@ mod tests {
         assert!(times[10] > 5000, "no room yet");
         let (times, _) = burst(&mut all, end + 4_000_000);
         assert!(times.iter().position(|us| *us > 5000).unwrap() > 90, "emptied while idle");
+    }
+
+    /// A second job meets the cache as the first one left it, a rest empties it, and stalls keep their period.
+    #[test]
+    fn it_lives_on_when_the_clock_begins_again() {
+        let toml = "[write]\nbandwidth_MBps = 100\n[cache]\nsize = 9000000\ndrain_MBps = 10\nidle_drain_MBps = 90\n\
+                    [[stall]]\nperiod_ms = 10000\nlength_ms = 200";
+        let mut all = device(toml);
+        let job = |all: &mut Device| {
+            let mut now = 0;
+            let mut last = 0;
+            for i in 0..200u64 {
+                let done = write(all, now, i * 100_000, 100_000) as u64;
+                (last, now) = (done - now, done);
+                if i == 0 && last > 5000 {
+                    break;
+                }
+            }
+            all.pass(Nanos(now * 1000));
+            last
+        };
+        assert!((9990..=10_010).contains(&job(&mut all)), "full at the end");
+        assert!(job(&mut all) > 5000, "full at once");
+        all.pass(Nanos::from_secs(4.0));
+        assert!((9990..=10_010).contains(&job(&mut all)), "it was emptied, and filled again");
+        let mut all = device(toml);
+        all.pass(Nanos::from_secs(9.9995));
+        assert_eq!(write(&mut all, 0, 0, 100_000), 201_000.0, "the stall of 10 s");
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 mod errno;
 mod error;
-mod predict;
+mod model;
 mod progress;
 mod ready;
 mod step;
@@ -90,7 +90,7 @@ impl Runner<'_> {
             }
         };
         self.progress.begin(&plan);
-        let mut targets = Targets::new(allowed, &id, self.journal);
+        let mut targets = Targets::new(allowed, &id, plan.seed, self.journal);
         let mut leftovers = Vec::new();
         let outcome = self.steps(&id, &run.machine, &plan, &spool, &mut targets, &mut leftovers);
         // Files go before the run is called finished: a reader of "done" may rely on it.

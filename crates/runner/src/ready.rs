@@ -2,27 +2,35 @@
 //! more. Whoever holds an [`Opened`] may use it; the engine opens nothing itself.
 
 use crate::RunError;
+use crate::model::Model;
 use basics::job::{Direction, Entropy, Order, Sync};
 use basics::plan::{Act, CHUNK, Target};
-use basics::{Bytes, Job, Nanos, Plan};
+use basics::{Bytes, Job, Nanos, Plan, Predicted};
 use change::{Journal, TestFile, guard};
 use engine::{Control, EngineError, Outcome, Sink};
-use profile::{Device, Profile};
+use profile::Profile;
 use rustix::fs::{Advice, Mode, OFlags, fadvise, open};
 use rustix::io::Errno;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::num::NonZeroU64;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 /// The targets of one plan.
 pub struct Targets<'a> {
     journal: &'a Journal,
     specs: Vec<Target>,
     files: BTreeMap<usize, OwnFile>,
+    models: Models,
     run: String,
+    seed: u64,
 }
+
+/// Device models by target, each made when it is first asked for.
+type Models = BTreeMap<usize, Rc<RefCell<Model>>>;
 
 /// A test file and how much of it holds written data.
 struct OwnFile {
@@ -52,13 +60,8 @@ pub enum Opened {
         /// Every `.0`, all operations wait for `.1`.
         stall: Option<(Nanos, Nanos)>,
     },
-    /// A device model, rested; each step meets a new one.
-    Model {
-        /// What it is like.
-        profile: Box<Profile>,
-        /// Of its chances.
-        seed: u64,
-    },
+    /// A device model, which the next step on its target meets as this one leaves it.
+    Model(Rc<RefCell<Model>>),
 }
 
 /// An opened target with what a reader of its figures must know.
@@ -111,8 +114,9 @@ pub fn allowed(plan: &Plan) -> Result<Allowed, RunError> {
 
 impl<'a> Targets<'a> {
     /// The targets of a run.
-    pub fn new(allowed: Allowed, run: &str, journal: &'a Journal) -> Self {
-        Targets { journal, specs: allowed.0, files: BTreeMap::new(), run: run.to_owned() }
+    pub fn new(allowed: Allowed, run: &str, seed: u64, journal: &'a Journal) -> Self {
+        let (files, models) = (BTreeMap::new(), BTreeMap::new());
+        Targets { journal, specs: allowed.0, files, models, run: run.to_owned(), seed }
     }
 
     /// The file that must still be written whole before a step on this target, if there is one, with its length and
@@ -163,7 +167,10 @@ impl<'a> Targets<'a> {
                 Some(own) => own.file.path(),
                 None => return Ok(()),
             },
-            Target::Memory { .. } | Target::Null { .. } | Target::Profile { .. } => return Ok(()),
+            Target::Profile { toml, .. } => {
+                return Ok(living(&mut self.models, index, toml, self.seed)?.borrow_mut().act(act)?);
+            }
+            Target::Memory { .. } | Target::Null { .. } => return Ok(()),
         };
         let fail = |source| failed(path, source);
         let fd = open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).map_err(|errno| fail(errno.into()))?;
@@ -182,7 +189,7 @@ impl<'a> Targets<'a> {
     }
 
     /// Opens a test file for being filled, whole.
-    pub fn open_to_fill(&self, index: usize, job: &Job) -> Result<Ready, RunError> {
+    pub fn open_to_fill(&mut self, index: usize, job: &Job) -> Result<Ready, RunError> {
         match self.files.get(&index) {
             Some(own) => open_file(own.file.path(), Some(own.file.size()), job, true),
             None => self.open(index, job),
@@ -201,7 +208,7 @@ impl<'a> Targets<'a> {
     }
 
     /// Opens a target for a step.
-    pub fn open(&self, index: usize, job: &Job) -> Result<Ready, RunError> {
+    pub fn open(&mut self, index: usize, job: &Job) -> Result<Ready, RunError> {
         let writes = job.direction.writes();
         match &self.specs[index] {
             Target::Memory { size } => Ok(Ready { opened: Opened::Memory(*size), notes: vec![] }),
@@ -209,9 +216,9 @@ impl<'a> Targets<'a> {
                 Ok(Ready { opened: Opened::Null { service: *service, stall: *stall }, notes: vec![] })
             }
             Target::Profile { toml, .. } => {
-                let profile = Box::new(Profile::parse(toml).map_err(EngineError::Profile)?);
-                let notes = profile.inconsistent.iter().map(|what| format!("the profile's source: {what}")).collect();
-                Ok(Ready { opened: Opened::Model { profile, seed: job.seed }, notes })
+                let model = Rc::clone(living(&mut self.models, index, toml, self.seed)?);
+                let notes = model.borrow().notes.clone();
+                Ok(Ready { opened: Opened::Model(model), notes })
             }
             Target::File { path } => open_file(path, None, job, false),
             Target::TestFile { dir, size, first_step_fills, .. } => {
@@ -261,6 +268,22 @@ impl<'a> Targets<'a> {
     pub fn close(&mut self) -> Vec<RunError> {
         remove(std::mem::take(&mut self.files))
     }
+}
+
+/// The device of a target that is a model of this profile.
+fn living<'a>(
+    models: &'a mut Models,
+    index: usize,
+    toml: &str,
+    seed: u64,
+) -> Result<&'a Rc<RefCell<Model>>, EngineError> {
+    Ok(match models.entry(index) {
+        Entry::Occupied(model) => model.into_mut(),
+        Entry::Vacant(place) => {
+            let profile = Profile::parse(toml).map_err(EngineError::Profile)?;
+            place.insert(Rc::new(RefCell::new(Model::new(&profile, seed))))
+        }
+    })
 }
 
 fn remove(files: BTreeMap<usize, OwnFile>) -> Vec<RunError> {
@@ -337,29 +360,31 @@ impl Opened {
     pub fn region(&self, job: &Job) -> Option<Bytes> {
         let len = match self {
             Opened::File { len, .. } | Opened::Memory(len) => *len,
-            Opened::Null { .. } | Opened::Model { .. } => return None,
+            Opened::Null { .. } | Opened::Model(_) => return None,
         };
         let left = Bytes(len.0.saturating_sub(job.offset.0));
         Some(job.size.map_or(left, |size| size.min(left)))
     }
 
-    /// Runs a job here: really, or on the model in virtual time.
-    pub fn run(&self, job: &Job, control: &Control<'_>, sink: &mut dyn Sink) -> Result<Outcome, EngineError> {
+    /// Runs a job here: really, or on the model in virtual time, which can say between what its figures lie.
+    pub fn run(
+        &self,
+        job: &Job,
+        control: &Control<'_>,
+        sink: &mut dyn Sink,
+    ) -> Result<(Outcome, Option<Predicted>), EngineError> {
         let target = match self {
             Opened::File { fd, len, alignment, direct } => {
                 engine::Target::File { fd: fd.as_fd(), len: *len, alignment: *alignment, direct: *direct }
             }
             Opened::Memory(size) => engine::Target::Memory { size: *size },
             Opened::Null { service, stall } => engine::Target::Null { service: *service, stall: *stall },
-            Opened::Model { profile, seed } => {
-                let mut device = Device::new(profile, profile.size(), *seed);
-                return engine::simulate(job, &mut device, profile.size(), control, sink);
-            }
+            Opened::Model(model) => return model.borrow_mut().run(job, control, sink),
         };
-        engine::run(job, target, control, sink)
+        Ok((engine::run(job, target, control, sink)?, None))
     }
     /// True when no operation is real.
     pub fn is_model(&self) -> bool {
-        matches!(self, Opened::Model { .. })
+        matches!(self, Opened::Model(_))
     }
 }

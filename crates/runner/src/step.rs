@@ -1,7 +1,7 @@
 //! One step: fill what must be filled, open the target, let the engine and the observer run, and write the account.
 
 use crate::ready::{Opened, Ready, Targets};
-use crate::{RunError, Runner, SharedSpool, errno, lock, now, predict, through};
+use crate::{RunError, Runner, SharedSpool, errno, lock, model, now, through};
 use basics::job::{Block, Direction, Stop};
 use basics::plan::{Act, CHUNK, Step};
 use basics::{Bytes, EngineUse, Interval, Job, Nanos, Side};
@@ -93,15 +93,13 @@ impl Running<'_, '_> {
             Some(Ok(observer)) => account.observing = Some(observer.stop()),
             Some(Err(error)) => account.notes.push(format!("nothing was observed meanwhile: {error}")),
         }
-        let mut outcome = outcome?;
+        let (mut outcome, predicted) = outcome?;
         outcome.engine.dropped.extend(buffered.map(|why| (EngineUse::DIRECT_WRITES.to_owned(), why)));
         account.region = opened.region(&step.job);
         let is_model = opened.is_model();
         targets.wrote(step.target, &step.job, Bytes(outcome.write.bytes));
-        account.predicted = opened.predict(&step.job, &control, &outcome)?;
-        if let Some(predicted) = account.predicted {
-            account.notes.push(predict::in_words(predicted));
-        }
+        account.predicted = predicted;
+        account.notes.extend(predicted.map(model::in_words));
         let result = write_account(outcome, account);
         if is_model {
             (account.cpu_user, account.cpu_system) = (None, None);
@@ -111,13 +109,11 @@ impl Running<'_, '_> {
         self.acts(&step.after, step, targets).map(drop)
     }
 
-    /// What is done before or after the job; false when interrupted. In virtual time nothing is there to be done.
+    /// What is done before or after the job; false when interrupted.
     fn acts(&mut self, acts: &[Act], step: &Step, targets: &mut Targets<'_>) -> Result<bool, RunError> {
         for act in acts {
-            if targets.is_model(step.target) {
-                continue;
-            }
             match act {
+                _ if targets.is_model(step.target) => targets.act(step.target, *act)?,
                 Act::Sync => rustix::fs::sync(),
                 Act::Rest(time) => {
                     let until = Instant::now() + Duration::from_nanos(time.0);
@@ -152,7 +148,7 @@ impl Running<'_, '_> {
         let Ready { opened, .. } = targets.open_to_fill(step.target, &job)?;
         let control = Control::new(self.runner.interrupted);
         let mut done = 0;
-        let outcome = opened.run(&job, &control, &mut |interval: &Interval| {
+        let (outcome, _) = opened.run(&job, &control, &mut |interval: &Interval| {
             done += interval.write.bytes;
             self.runner.progress.filling(self.index, step, Bytes(done), size);
         })?;
