@@ -181,7 +181,7 @@ mod tests {
         };
         let (method, parameters, left_out) = ("x".into(), BTreeMap::new(), vec![]);
         let steps = jobs.into_iter().map(step).collect();
-        Plan { method, parameters, as_published: false, seed: 1, targets: vec![target], steps, left_out }
+        Plan { method, parameters, seed: 1, targets: vec![target], steps, left_out, ..Plan::default() }
     }
 
     fn file(first_step_fills: bool) -> Target {

@@ -159,6 +159,8 @@ pub enum NotRun {
     Interrupted,
     /// The run ended before, by a step that had to succeed.
     RunFailed,
+    /// Enough was known: the rounds before it held still.
+    Enough,
 }
 
 impl NotRun {
@@ -168,6 +170,7 @@ impl NotRun {
             NotRun::TargetFailed => "target failed",
             NotRun::Interrupted => "interrupted",
             NotRun::RunFailed => "run failed",
+            NotRun::Enough => "not needed",
         }
     }
 }
@@ -178,6 +181,7 @@ impl std::fmt::Display for NotRun {
             NotRun::TargetFailed => "an earlier step on the same target failed",
             NotRun::Interrupted => "the run was interrupted before",
             NotRun::RunFailed => "the run ended before, by a step that failed",
+            NotRun::Enough => "what it would have shown was known by then",
         })
     }
 }

@@ -1,14 +1,17 @@
 //! A plan: ordered steps on named targets, fully resolved, printable, hashed, carrying its seed. It is what a method
 //! expands to, what `--dry-run` prints and what the runner executes; no step depends on anything that is not in it. A
-//! step whose length depends on what is measured (a stop rule, a target filled by time) states its bounds here.
+//! step whose length depends on what is measured (a stop rule, a target filled by time) states its bounds here, and so do
+//! rounds that are repeated until they show nothing new.
 
 use crate::job::{Entropy, Job};
 use crate::known::Why;
+use crate::scale::{NothingToScale, Scale};
 use crate::units::{Bytes, MIB, Nanos};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::ops::Range;
 use std::path::PathBuf;
 
 /// Where the operations of a step go.
@@ -137,8 +140,45 @@ pub struct LeftOut {
     pub why: Why,
 }
 
+/// Steps that are done over and over until what they show holds still (`study` says when it does), at most so often. The plan
+/// holds the steps of all rounds, one round after the other; those that are not needed are not run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rounds {
+    /// The step that the first round begins with.
+    pub first: usize,
+    /// Steps in a round.
+    pub steps: usize,
+    /// Rounds at most.
+    pub most: usize,
+    /// What must hold still: places in a round, from 0.
+    pub tracked: Vec<usize>,
+}
+
+impl Rounds {
+    /// The steps of a round, from 0.
+    pub fn steps_of(&self, round: usize) -> Range<usize> {
+        let first = self.first + round * self.steps;
+        first..first + self.steps
+    }
+    /// The step behind the last round.
+    pub fn end(&self) -> usize {
+        self.first + self.most * self.steps
+    }
+    /// The name of a step that is done once in each round, from 1.
+    pub fn name(point: &str, round: usize) -> String {
+        format!("{point}-r{round}")
+    }
+    /// Such a name without its round.
+    pub fn point(name: &str) -> &str {
+        match name.rsplit_once("-r") {
+            Some((point, round)) if round.parse::<usize>().is_ok() => point,
+            _ => name,
+        }
+    }
+}
+
 /// Ordered steps and the targets they run against.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Plan {
     /// The method that made it.
     pub method: String,
@@ -155,7 +195,16 @@ pub struct Plan {
     /// What could not be planned, and why.
     #[serde(default)]
     pub left_out: Vec<LeftOut>,
+    /// Steps that are repeated until they show nothing new.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rounds: Option<Rounds>,
+    /// What all durations were shortened to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scale: Option<Scale>,
 }
+
+/// Intervals of a series are not shortened below this.
+const SHORTEST_INTERVAL: Nanos = Nanos::from_millis(100);
 
 /// The seed of a plan's step with this index. The first step has the plan's own; each further one has splitmix64's number
 /// of it, so that no two steps visit a region in the same order: the second would find in a device's cache what the first
@@ -182,6 +231,33 @@ impl Plan {
         }
         out
     }
+    /// The same with all durations shortened: of measured times, warm-ups and rests. Lengths in bytes or operations and
+    /// rates of operations stay as they are.
+    ///
+    /// # Errors
+    /// When there is no duration in it.
+    pub fn scaled(mut self, scale: Scale) -> Result<Self, NothingToScale> {
+        let timed = |step: &Step| step.job.stop.time.is_some() || step.job.warmup.0 > 0;
+        if !self.steps.iter().any(timed) {
+            return Err(NothingToScale);
+        }
+        let shorten = |time: &mut Nanos| time.0 = scale.of(time.0);
+        for step in &mut self.steps {
+            let job = &mut step.job;
+            shorten(&mut job.warmup);
+            job.stop.time.iter_mut().for_each(shorten);
+            job.stop.until.iter_mut().for_each(|until| shorten(&mut until.at_least));
+            // A series keeps its resolution as far as that makes sense.
+            job.interval = Nanos(scale.of(job.interval.0)).max(job.interval.min(SHORTEST_INTERVAL));
+            for act in step.before.iter_mut().chain(&mut step.after) {
+                if let Act::Rest(time) = act {
+                    shorten(time);
+                }
+            }
+        }
+        self.scale = Some(scale);
+        Ok(self)
+    }
     /// The longest that the measured parts can take, if every step has a time limit; fill and clean-up not included.
     pub fn longest(&self) -> Option<Nanos> {
         self.steps.iter().try_fold(Nanos(0), |sum, step| Some(sum + step.job.warmup + step.job.stop.time?))
@@ -191,6 +267,7 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::job::{Figure, Stop, Until};
 
     #[test]
     fn the_hash_tells_plans_apart() {
@@ -210,6 +287,7 @@ mod tests {
                 after: vec![],
             }],
             left_out: vec![LeftOut { tier: "sda".into(), step: String::new(), why: Why::NoPermission }],
+            ..Plan::default()
         };
         let first = plan.hash();
         assert_eq!(first, plan.clone().hash());
@@ -218,6 +296,41 @@ mod tests {
         assert_ne!(first, plan.hash());
         let json = serde_json::to_string(&plan).unwrap();
         assert_eq!(serde_json::from_str::<Plan>(&json).unwrap(), plan);
+    }
+
+    #[test]
+    fn durations_are_shortened_and_nothing_else() {
+        let stop = |time| Stop { time, bytes: Some(Bytes(1 << 20)), ..Stop::default() };
+        let until = Until { figure: Figure::Iops, percent: 2.0, at_least: Nanos::from_millis(6000) };
+        let minute = Stop { until: Some(until), ..stop(Some(Nanos::from_secs(60.0))) };
+        let (warmup, interval) = (Nanos::from_millis(600), Nanos::from_millis(12_000));
+        let job = Job { stop: minute, warmup, interval, ..Job::default() };
+        let before = vec![Act::Sync, Act::Rest(Nanos::from_secs(30.0))];
+        let (name, tier, after) = ("a".to_owned(), None, vec![]);
+        let step = Step { name, tier, target: 0, job, may_fail: false, before, after };
+        let whole = Plan { steps: vec![step.clone()], ..Plan::default() };
+        let scale: Scale = "1/60".parse().unwrap();
+        let short = whole.clone().scaled(scale).unwrap();
+        let job = &short.steps[0].job;
+        assert_eq!((job.stop.time, job.warmup), (Some(Nanos::from_millis(1000)), Nanos::from_millis(10)));
+        assert_eq!(
+            (job.stop.until.unwrap().at_least, job.interval),
+            (Nanos::from_millis(100), Nanos::from_millis(200))
+        );
+        assert_eq!(short.steps[0].before, [Act::Sync, Act::Rest(Nanos::from_millis(500))]);
+        assert_eq!((job.stop.bytes, short.scale), (Some(Bytes(1 << 20)), Some(scale)));
+        assert_ne!(short.hash(), whole.hash());
+        let untimed = Job { stop: stop(None), ..Job::default() };
+        let bytes = Plan { steps: vec![Step { job: untimed, ..step }], ..Plan::default() };
+        assert_eq!(bytes.scaled(scale), Err(NothingToScale));
+    }
+
+    #[test]
+    fn rounds_are_steps_in_a_row() {
+        let rounds = Rounds { first: 1, steps: 3, most: 4, tracked: vec![2] };
+        assert_eq!((rounds.steps_of(0), rounds.steps_of(3), rounds.end()), (1..4, 10..13, 13));
+        assert_eq!(Rounds::name("65-64KiB", 3), "65-64KiB-r3");
+        assert_eq!(["65-64KiB-r3", "depth-read", "read"].map(Rounds::point), ["65-64KiB", "depth-read", "read"]);
     }
 
     #[test]
@@ -236,7 +349,7 @@ mod tests {
             let path = std::ffi::OsString::from_vec(vec![b'/', byte]).into();
             let (method, targets) = ("job".into(), vec![Target::File { path }]);
             let (parameters, steps, left_out) = (BTreeMap::new(), vec![], vec![]);
-            Plan { method, parameters, as_published: false, seed: 1, targets, steps, left_out }.hash()
+            Plan { method, parameters, seed: 1, targets, steps, left_out, ..Plan::default() }.hash()
         };
         assert_eq!(hash(0xFF), hash(0xFF));
         assert_ne!(hash(0xFF), hash(0xFE));

@@ -105,6 +105,7 @@ impl Method for FakeCapacity {
             targets: vec![site.target(length, Entropy::Tagged, true)],
             steps,
             left_out: Vec::new(),
+            ..Plan::default()
         })
     }
 }

@@ -128,6 +128,7 @@ pub fn check(effort: Effort, sites: &[Site], mut left_out: Vec<LeftOut>) -> Plan
         targets,
         steps,
         left_out,
+        ..Plan::default()
     }
 }
 

@@ -90,6 +90,7 @@ impl Method for Fsync {
             targets: vec![site.target(Bytes(size.0.max(MIB)), Entropy::Incompressible, false)],
             steps,
             left_out: Vec::new(),
+            ..Plan::default()
         })
     }
 }

@@ -113,6 +113,7 @@ impl Method for GnomeDisks {
             targets: vec![site.target(whole.unwrap_or_default(), Entropy::Incompressible, false)],
             steps,
             left_out: if writes { vec![] } else { vec![left_out] },
+            ..Plan::default()
         })
     }
 }

@@ -97,6 +97,7 @@ impl Method for Hdparm {
             targets: vec![site.target(size, Entropy::Incompressible, false)],
             steps,
             left_out: Vec::new(),
+            ..Plan::default()
         })
     }
 }

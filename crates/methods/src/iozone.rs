@@ -90,6 +90,7 @@ impl Method for Iozone {
             targets: vec![site.target(size, fill.1, writes)],
             steps,
             left_out: if writes { vec![] } else { vec![left_out] },
+            ..Plan::default()
         })
     }
 }

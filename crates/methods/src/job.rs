@@ -120,6 +120,7 @@ impl Method for JobMethod {
                 after: vec![],
             }],
             left_out: Vec::new(),
+            ..Plan::default()
         })
     }
 }

@@ -68,6 +68,7 @@ impl Method for Ping {
             targets: vec![site.target(size, Entropy::Incompressible, false)],
             steps: vec![site.step("ping", job, false)],
             left_out: Vec::new(),
+            ..Plan::default()
         })
     }
 }

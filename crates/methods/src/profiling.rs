@@ -196,6 +196,7 @@ impl Method for Profiling {
             targets: vec![site.target(size, Entropy::Incompressible, share > 0)],
             steps,
             left_out: left_out.into_iter().collect(),
+            ..Plan::default()
         })
     }
 }

@@ -107,6 +107,7 @@ impl Method for SdClass {
             targets: vec![site.target(size, Entropy::Incompressible, true)],
             steps,
             left_out: Vec::new(),
+            ..Plan::default()
         })
     }
 }

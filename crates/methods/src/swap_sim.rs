@@ -118,6 +118,7 @@ impl Method for SwapSim {
                 after: vec![],
             }],
             left_out: Vec::new(),
+            ..Plan::default()
         })
     }
 }

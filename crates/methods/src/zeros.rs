@@ -81,6 +81,7 @@ impl Method for Zeros {
             targets: vec![site.target(size, Entropy::Zeros, true)],
             steps,
             left_out: Vec::new(),
+            ..Plan::default()
         })
     }
 }

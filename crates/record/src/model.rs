@@ -114,6 +114,7 @@ impl Run {
             targets: Vec::new(),
             steps: Vec::new(),
             left_out: Vec::new(),
+            ..Plan::default()
         };
         Run {
             id: new_id(),

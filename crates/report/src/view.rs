@@ -46,6 +46,8 @@ pub fn view(record: &Record) -> RunView<'_> {
         harness_ns_per_op: record.run.harness_ns_per_op,
         method: &record.run.plan.method,
         as_published: record.run.plan.as_published,
+        scale: record.run.plan.scale,
+        rounds: record.run.plan.rounds.as_ref(),
         parameters: &record.run.plan.parameters,
         left_out: &record.run.plan.left_out,
         quoted: record.run.quoted.as_ref(),

@@ -5,6 +5,7 @@
 
 mod errno;
 mod error;
+mod judge;
 mod model;
 mod progress;
 mod ready;
@@ -17,9 +18,11 @@ pub use progress::{Progress, Silent};
 use basics::plan::{Step, Target};
 use basics::{Nanos, NotRun, Plan};
 use change::Journal;
+use judge::Judge;
 use machine::Machine;
 use ready::Targets;
 use record::{Origin, Run, RunId, Spool, State, StepRecord, Store};
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
@@ -84,7 +87,7 @@ impl Runner<'_> {
             Err(error) => {
                 let error = RunError::from(error);
                 // Should the store fail here too, the next start finds a run without a process and says so.
-                let _ = self.not_run(&id, &plan, 0, NotRun::RunFailed);
+                let _ = self.not_run(&id, &plan, 0..plan.steps.len(), NotRun::RunFailed);
                 let _ = self.store.finish(&id, &State::Failed(error.failure()), &[]);
                 return Err(error);
             }
@@ -126,9 +129,14 @@ impl Runner<'_> {
         let mut errors = Vec::new();
         let mut dead = vec![false; plan.targets.len()];
         let mut succeeded = 0usize;
-        for (index, step) in plan.steps.iter().enumerate() {
+        let mut judge = plan.rounds.as_ref().map(Judge::new);
+        let all = plan.steps.len();
+        let mut next = 0;
+        while let Some(step) = plan.steps.get(next) {
+            let index = next;
+            next += 1;
             if self.interrupted.load(Ordering::Relaxed) {
-                self.not_run(id, plan, index, NotRun::Interrupted)?;
+                self.not_run(id, plan, index..all, NotRun::Interrupted)?;
                 return Ok((State::Interrupted, errors));
             }
             if dead[step.target] {
@@ -142,21 +150,27 @@ impl Runner<'_> {
             leftovers.extend(targets.release(plan, index));
             match (&record.account.state, error) {
                 (State::Interrupted, _) => {
-                    self.not_run(id, plan, index + 1, NotRun::Interrupted)?;
+                    self.not_run(id, plan, next..all, NotRun::Interrupted)?;
                     return Ok((State::Interrupted, errors));
                 }
                 (_, Some(error)) => {
                     self.progress.note(&error.to_string());
                     if !step.may_fail {
                         let state = State::Failed(error.failure());
-                        self.not_run(id, plan, index + 1, NotRun::RunFailed)?;
+                        self.not_run(id, plan, next..all, NotRun::RunFailed)?;
                         errors.push(error);
                         return Ok((state, errors));
                     }
                     errors.push(error);
                     dead[step.target] = true;
                 }
-                (_, None) => succeeded += 1,
+                (_, None) => {
+                    succeeded += 1;
+                    if let Some(needed) = judge.as_mut().and_then(|judge| judge.hears(index, &record.account)) {
+                        self.not_run(id, plan, next..needed, NotRun::Enough)?;
+                        next = needed;
+                    }
+                }
             }
         }
         let state = match errors.first() {
@@ -166,9 +180,9 @@ impl Runner<'_> {
         Ok((state, errors))
     }
 
-    /// Accounts for the steps from `first` on, whose turn does not come.
-    fn not_run(&mut self, id: &RunId, plan: &Plan, first: usize, why: NotRun) -> Result<(), RunError> {
-        let rest = plan.steps.iter().enumerate().skip(first);
+    /// Accounts for steps whose turn does not come.
+    fn not_run(&mut self, id: &RunId, plan: &Plan, which: Range<usize>, why: NotRun) -> Result<(), RunError> {
+        let rest = plan.steps.iter().enumerate().take(which.end).skip(which.start);
         let accounts: Vec<StepRecord> = rest.map(|(index, step)| skipped(plan, index, step, why)).collect();
         Ok(self.store.skip(id, &accounts)?)
     }

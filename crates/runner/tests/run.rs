@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use basics::job::{Block, Direction, Entropy, Order, Stop};
-use basics::plan::{Step, Target};
+use basics::plan::{Rounds, Step, Target};
 use basics::units::MIB;
 use basics::{Bytes, FailKind, Interval, Job, Nanos, NotRun, Plan};
 use change::Journal;
@@ -63,6 +63,7 @@ fn plan(targets: Vec<Target>, steps: Vec<Step>) -> Plan {
         targets,
         steps,
         left_out: vec![],
+        ..Plan::default()
     }
 }
 
@@ -224,6 +225,66 @@ fn an_interruption_keeps_what_was_measured_and_removes_the_file() {
     assert_eq!(record.steps[1].state, State::NotRun(NotRun::Interrupted));
     assert!(record.steps[0].read.operations() > 0);
     assert!(names(&house.there()).is_empty());
+}
+
+/// Rounds of two steps, of which the second must hold still, and a step behind them.
+fn in_rounds(job: impl Fn(usize) -> Job) -> Plan {
+    let rounds = (1..=8).flat_map(|round| {
+        let hasty = Job { stop: Stop { operations: Some(1), ..Stop::default() }, ..Job::default() };
+        [step(&Rounds::name("any", round), 0, hasty), step(&Rounds::name("tracked", round), 0, job(round))]
+    });
+    let steps = rounds.chain([step("behind", 0, job(8))]).collect();
+    let toml = "name = \"x\"\nchannels = 1\n[read]\nlatency_us = 1000\n[write]\nlatency_us = 3000".to_owned();
+    let target = Target::Profile { name: "x".to_owned(), toml };
+    let rounds = Some(Rounds { first: 0, steps: 2, most: 8, tracked: vec![1] });
+    Plan { rounds, ..plan(vec![target], steps) }
+}
+
+fn counted(direction: Direction) -> Job {
+    Job { direction, stop: Stop { operations: Some(50), ..Stop::default() }, ..Job::default() }
+}
+
+#[test]
+fn rounds_end_once_they_hold_still_and_the_run_goes_on_behind_them() {
+    let mut house = House::new();
+    // The first round is three times as slow as the others: the window of the second to the sixth is the first that is even.
+    let plan = in_rounds(|round| counted(if round == 1 { Direction::Write } else { Direction::Read }));
+    let finished = house.run(plan, &mut Silent).unwrap();
+    assert_eq!((&finished.state, finished.errors.len()), (&State::Done, 0));
+    let record = house.record(&finished);
+    let states: Vec<&State> = record.steps.iter().map(|step| &step.state).collect();
+    assert!(states[..12].iter().all(|state| **state == State::Done), "{states:?}");
+    assert!(states[12..16].iter().all(|state| **state == State::NotRun(NotRun::Enough)), "{states:?}");
+    assert_eq!((states.len(), states[16]), (17, &State::Done));
+}
+
+#[test]
+fn rounds_that_never_hold_still_are_all_run() {
+    let mut house = House::new();
+    let plan = in_rounds(|round| counted(if round % 2 == 1 { Direction::Write } else { Direction::Read }));
+    let finished = house.run(plan, &mut Silent).unwrap();
+    assert!(house.record(&finished).steps.iter().all(|step| step.state == State::Done));
+}
+
+#[test]
+fn an_interrupted_round_is_interrupted_and_not_enough() {
+    /// Sets the flag once the tenth step is over.
+    struct Impatient<'a>(&'a AtomicBool);
+    impl Progress for Impatient<'_> {
+        fn finished(&mut self, index: usize, _: &record::StepRecord) {
+            self.0.store(index >= 8, Ordering::Relaxed);
+        }
+    }
+    let mut house = House::new();
+    let plan = in_rounds(|_| counted(Direction::Read));
+    let House { store, journal, interrupted, .. } = &mut house;
+    let mut impatient = Impatient(interrupted);
+    let mut runner = Runner { store, journal, interrupted, progress: &mut impatient };
+    let finished = runner.run(plan, Machine::default(), "a test").unwrap();
+    assert_eq!(finished.state, State::Interrupted);
+    let record = house.record(&finished);
+    let rest = &record.steps[9..];
+    assert!(rest.len() == 8 && rest.iter().all(|step| step.state == State::NotRun(NotRun::Interrupted)), "{rest:?}");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::series::{self, Way};
 use crate::work;
 use basics::stats::{batch_means, mean, median, stdev, student_t};
 use basics::units::significant;
-use basics::{Known, Latencies};
+use basics::{Known, Latencies, Scale};
 
 /// A kind of figure, and how far it scatters from run to run of an unchanged disk.
 #[derive(Debug, Clone, Copy)]
@@ -290,6 +290,9 @@ fn notes(before: &[RunView<'_>], after: &[RunView<'_>]) -> Vec<String> {
     let (Some(a), Some(b)) = (before.first(), after.first()) else { return Vec::new() };
     let origins =
         (a.origin != b.origin).then(|| format!("The figures are of different kinds: {}, then {}.", a.origin, b.origin));
+    let whole = |scale: Option<Scale>| scale.map_or("whole".to_owned(), |scale| scale.to_string());
+    let scales = (a.scale != b.scale)
+        .then(|| format!("The durations are of different scales: {}, then {}.", whole(a.scale), whole(b.scale)));
     let same = after.iter().find(|run| !run.id.is_empty() && before.iter().any(|other| other.id == run.id));
     let same = same.map(|run| format!("Run {} stands on both sides: it says nothing about itself.", run.id));
     let (a, b) = (a.machine, b.machine);
@@ -303,7 +306,7 @@ fn notes(before: &[RunView<'_>], after: &[RunView<'_>]) -> Vec<String> {
         .filter_map(|(what, a, b)| Some((what, a.get()?, b.get()?)))
         .filter(|(_, a, b)| a != b)
         .map(|(what, a, b)| format!("{what} differs: {a}, then {b}."));
-    let mut out: Vec<String> = origins.into_iter().chain(same).chain(facts).collect();
+    let mut out: Vec<String> = origins.into_iter().chain(scales).chain(same).chain(facts).collect();
     let sides = [("before", before), ("after", after)];
     let broken = sides.into_iter().filter(|(_, runs)| runs.iter().any(|run| run.state != State::Done));
     out.extend(broken.map(|(when, _)| format!("The run {when} did not come to its end: steps may be missing.")));
@@ -426,6 +429,14 @@ mod tests {
                 "The run after did not come to its end: steps may be missing.",
             ]
         );
+    }
+
+    #[test]
+    fn a_tenth_of_the_time_is_not_held_against_the_whole_unsaid() {
+        let run = run(reads(100.0, 0.05));
+        let scaled = RunView { scale: Some("1/10".parse().unwrap()), ..run.view() };
+        let notes = compare(&[run.view()], &[scaled]).notes;
+        assert_eq!(notes[0], "The durations are of different scales: whole, then 1/10.");
     }
 
     #[test]

@@ -21,6 +21,7 @@ mod quotes;
 mod series;
 mod spread;
 mod stalls;
+pub mod steady;
 mod summary;
 mod sweeps;
 #[cfg(test)]

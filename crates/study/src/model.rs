@@ -1,8 +1,8 @@
 //! What a study says. Every figure can be traced to a step of a record; every threshold names its source.
 
 use basics::little::Audit;
-use basics::plan::LeftOut;
-use basics::{Bytes, Each, EngineUse, FailKind, Interval, Job, Known, Nanos, NotRun, Side};
+use basics::plan::{LeftOut, Rounds};
+use basics::{Bytes, Each, EngineUse, FailKind, Interval, Job, Known, Nanos, NotRun, Scale, Side};
 use machine::Machine;
 use observe::Sample;
 use serde::{Deserialize, Serialize};
@@ -131,6 +131,10 @@ pub struct RunView<'a> {
     pub method: &'a str,
     /// To the letter of the published procedure.
     pub as_published: bool,
+    /// What its durations were shortened to.
+    pub scale: Option<Scale>,
+    /// Its steps that are repeated until they show nothing new.
+    pub rounds: Option<&'a Rounds>,
     /// The method's parameters, as resolved.
     pub parameters: &'a BTreeMap<String, String>,
     /// Steps in order.

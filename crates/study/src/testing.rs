@@ -67,6 +67,7 @@ pub struct Run {
     pub steps: Vec<Step>,
     pub left_out: Vec<basics::plan::LeftOut>,
     pub quoted: Option<quoted::Figures>,
+    pub rounds: Option<basics::plan::Rounds>,
 }
 
 impl Default for Run {
@@ -80,6 +81,7 @@ impl Default for Run {
             steps: Vec::new(),
             left_out: Vec::new(),
             quoted: None,
+            rounds: None,
         }
     }
 }
@@ -110,6 +112,8 @@ impl Run {
             harness_ns_per_op: None,
             method: self.method,
             as_published: false,
+            scale: None,
+            rounds: self.rounds.as_ref(),
             parameters: &self.parameters,
             left_out: &self.left_out,
             quoted: self.quoted.as_ref(),

@@ -91,6 +91,7 @@ pub fn plan(request: &Request<'_>, around: &dyn Surroundings) -> Result<Plan, Me
         targets: Vec::new(),
         steps: Vec::new(),
         left_out: Vec::new(),
+        ..Plan::default()
     };
     let mut targets: BTreeMap<Option<PathBuf>, usize> = BTreeMap::new();
     for (index, group) in groups.iter().enumerate() {

@@ -93,6 +93,8 @@ pub fn fit(steps: &[Ran]) -> study::fit::Fitted {
         harness_ns_per_op: None,
         method: "job",
         as_published: false,
+        scale: None,
+        rounds: None,
         parameters: const { &std::collections::BTreeMap::new() },
         steps: views,
         left_out: &[],

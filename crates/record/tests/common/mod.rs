@@ -36,6 +36,7 @@ pub fn run() -> Run {
             targets: vec![Target::Null { service: Nanos(0), stall: None }],
             steps: vec![step("seq-read", "sda"), step("seq-write", "sda"), step("swap-sim", "mmcblk0")],
             left_out: vec![],
+            ..Plan::default()
         },
         machine: machine::Machine { model: "Raspberry Pi 5".to_owned().into(), ..Default::default() },
         harness_ns_per_op: Some(13.25),

@@ -471,6 +471,7 @@ pub fn record_of(pieces: &[Piece]) -> Record {
             step: "fsync".into(),
             why: Why::NotMeasured("no file system".into()),
         }],
+        ..Plan::default()
     };
     Record {
         run: Run {

@@ -41,6 +41,8 @@ pub fn of_figures(figures: &Figures) -> Result<Fitted, FitError> {
         harness_ns_per_op: None,
         method: "job",
         as_published: false,
+        scale: None,
+        rounds: None,
         parameters: const { &std::collections::BTreeMap::new() },
         steps: views,
         left_out: &[],
