@@ -154,6 +154,9 @@ pub enum MethodError {
     /// The settings make no sense together.
     #[error(transparent)]
     Job(#[from] basics::job::JobError),
+    /// `--scale` where there is nothing to shorten.
+    #[error(transparent)]
+    Scale(#[from] basics::NothingToScale),
     /// No such profile, or one that cannot be used.
     #[error(transparent)]
     Profile(#[from] profile::ProfileError),

@@ -5,7 +5,7 @@ use crate::view::summaries;
 use crate::words;
 use basics::Nanos;
 use basics::job::Block;
-use record::{Record, StepRecord};
+use record::{Record, Run, StepRecord};
 use study::SideSummary;
 use thiserror::Error;
 
@@ -45,12 +45,13 @@ pub fn run(record: &Record) -> Result<String, CsvError> {
         "lat_mean_us",
     ];
     let points = PERCENTILES.iter().map(|percent| format!("lat_p{percent}_us"));
-    let heads = heads.into_iter().map(str::to_owned).chain(points).chain(["lat_max_us".to_owned()]);
+    let heads = heads.into_iter().map(str::to_owned).chain(points);
+    let heads = heads.chain(["lat_max_us", "scale"].map(str::to_owned));
     out.write_record(heads).map_err(|error| wrong(error.to_string()))?;
     for (step, summary) in record.steps.iter().zip(summaries(record)) {
         for (direction, side) in [("read", summary.read), ("write", summary.write)] {
             if let Some(side) = side {
-                let line = line(&record.run.id, step, direction, &side);
+                let line = line(&record.run, step, direction, &side);
                 out.write_record(line).map_err(|error| wrong(error.to_string()))?;
             }
         }
@@ -59,7 +60,7 @@ pub fn run(record: &Record) -> Result<String, CsvError> {
     String::from_utf8(bytes).map_err(|error| wrong(error.to_string()))
 }
 
-fn line(run: &str, step: &StepRecord, direction: &str, side: &SideSummary) -> Vec<String> {
+fn line(run: &Run, step: &StepRecord, direction: &str, side: &SideSummary) -> Vec<String> {
     let us = |time: Option<Nanos>| time.map_or(String::new(), |time| time.us().to_string());
     let bs = match &step.job.block {
         Block::Fixed(size) => size.0.to_string(),
@@ -67,7 +68,7 @@ fn line(run: &str, step: &StepRecord, direction: &str, side: &SideSummary) -> Ve
     };
     let state = words::state(&step.state).to_string();
     let mut line = vec![
-        run.to_owned(),
+        run.id.clone(),
         step.index.to_string(),
         step.name.clone(),
         step.tier.clone().unwrap_or_default(),
@@ -88,5 +89,6 @@ fn line(run: &str, step: &StepRecord, direction: &str, side: &SideSummary) -> Ve
     ];
     line.extend(PERCENTILES.iter().map(|percent| us(side.lat.percentile(*percent))));
     line.push(us(side.lat.max.get().copied()));
+    line.push(run.plan.scale.map_or(String::new(), |scale| scale.to_string()));
     line
 }

@@ -27,7 +27,7 @@ pub fn run(record: &Record) -> Value {
         "timestamp": at.0 / 1_000_000_000,
         "timestamp_ms": at.0 / 1_000_000,
         "time": words::rfc3339(at),
-        "global options": {},
+        "global options": record.run.plan.scale.map_or(json!({}), |scale| json!({"scale": scale.to_string()})),
         "jobs": steps.map(|(step, view)| job(step, view)).collect::<Vec<_>>(),
         "disk_util": [],
     })

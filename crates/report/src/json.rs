@@ -149,6 +149,7 @@ fn head(schema: &str, record: &Record) -> Object {
         .with("method", method(record))
         .with("parameters", json!(run.plan.parameters))
         .with("as_published", run.plan.as_published)
+        .maybe("scale", run.plan.scale.map(|scale| scale.to_string()))
         .with("target", run.target.as_str())
         .with("command", run.command.as_str())
         .with("version", run.version.as_str())

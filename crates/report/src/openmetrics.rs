@@ -65,8 +65,9 @@ fn labels(record: &Record, step: &StepRecord, direction: &str) -> String {
         ("target", step.target.as_str()),
         ("direction", direction),
     ];
-    let all = all.map(|(key, value)| format!("{key}=\"{}\"", escaped(value)));
-    all.join(",")
+    let scale = record.run.plan.scale.map(|scale| scale.to_string());
+    let all = all.into_iter().chain(scale.as_deref().map(|scale| ("scale", scale)));
+    all.map(|(key, value)| format!("{key}=\"{}\"", escaped(value))).collect::<Vec<_>>().join(",")
 }
 
 fn escaped(text: &str) -> String {

@@ -4,7 +4,7 @@
 use basics::job::{Block, Direction, Engine, Order, Pacing, Sync};
 use basics::plan::Target;
 use basics::units::significant;
-use basics::{Bytes, Job, Known, Nanos};
+use basics::{Bytes, Job, Known, Nanos, NotRun};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use machine::{Hop, Machine};
@@ -224,6 +224,22 @@ fn way(step: &StepRecord) -> &'static str {
 
 fn every_so_many(what: &str, every: u32) -> String {
     if every == 1 { format!("{what} after each") } else { format!("{what} after every {every}") }
+}
+
+/// What a reader must know of a run whose durations were shortened, before its figures.
+pub fn scaled(run: &Run) -> Option<String> {
+    run.plan.scale.map(|scale| format!("all durations are {scale} of what {} takes", run.plan.method))
+}
+
+/// How many steps were not run because enough was known.
+pub fn needless(record: &Record) -> Option<String> {
+    let count = record.steps.iter().filter(|step| is_needless(step)).count();
+    (count > 0).then(|| format!("{count} steps: {}", NotRun::Enough))
+}
+
+/// Whether a step was not run because enough was known: there may be a thousand, and they say nothing one by one.
+pub fn is_needless(step: &StepRecord) -> bool {
+    step.state == State::NotRun(NotRun::Enough)
 }
 
 /// True when a step has figures and did not come to its end: they are of a part of the work.

@@ -192,6 +192,9 @@ pub struct RunArgs {
     /// To the letter of the published procedure: its order, sizes and durations.
     #[arg(long)]
     pub as_published: bool,
+    /// Shorten every duration of the plan to this part of it, such as 1/60; the run and its reports say so.
+    #[arg(long, value_name = "PART")]
+    pub scale: Option<basics::Scale>,
     /// Say what would be done, how long it takes and what it writes, and do nothing.
     #[arg(long)]
     pub dry_run: bool,

@@ -174,6 +174,7 @@ fn alarms(records: &[&Record]) -> Vec<String> {
             }
             State::Failed(why) => out.push(format!("Run {id} failed: {why}")),
         }
+        out.extend(words::scaled(&record.run).map(|scaled| format!("Of run {id} {scaled}.")));
         match &record.run.origin {
             Origin::Measured => {}
             Origin::Simulated(profile) => {

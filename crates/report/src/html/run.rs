@@ -97,13 +97,14 @@ pub fn run_text(entry: &Entry<'_>) -> RunText {
         let what = if left_out.step.is_empty() { "all steps" } else { &left_out.step };
         format!("{}, {what}: {}", left_out.tier, left_out.why)
     });
-    let steps = record.steps.iter().zip(&entry.steps).map(|(step, summary)| step_text(step, summary));
+    let steps = record.steps.iter().zip(&entry.steps).filter(|(step, _)| !words::is_needless(step));
+    let steps = steps.map(|(step, summary)| step_text(step, summary));
     RunText {
         id: run.id.clone(),
         command: run.command.clone(),
         facts,
         notes: run.notes.clone(),
-        left_out: left_out.collect(),
+        left_out: left_out.chain(words::needless(record)).collect(),
         machine: machine_facts(&run.machine),
         engines: engines(record),
         resembles: entry.study.as_ref().map(resembles).unwrap_or_default(),

@@ -25,6 +25,9 @@ pub fn run(record: &Record, style: &Style) -> String {
     if let Some(caution) = origin(&run.origin).caution() {
         out.push_str(&style.paragraph("", &caution, Tone::Fair));
     }
+    if let Some(scaled) = words::scaled(run) {
+        out.push_str(&style.paragraph("", &scaled, Tone::Fair));
+    }
     // Mostly the step that failed says it below, in the same words.
     if let State::Failed(why) = &run.state
         && record.steps.iter().all(|step| step.state != run.state)
@@ -44,9 +47,12 @@ pub fn run(record: &Record, style: &Style) -> String {
     // A check's stand above its table, and remarks beside the steps that they are of.
     let findings = if run.plan.method == "check" { Vec::new() } else { study::findings(&view(record)) };
     out.push_str(&super::findings(&findings.iter().filter(|finding| !finding.is_remark()).collect::<Vec<_>>(), style));
-    for (step, summary) in record.steps.iter().zip(summaries(record)) {
+    for (step, summary) in record.steps.iter().zip(summaries(record)).filter(|(step, _)| !words::is_needless(step)) {
         out.push('\n');
         out.push_str(&self::step(step, &summary, style));
+    }
+    if let Some(needless) = words::needless(record) {
+        out.push_str(&style.paragraph("  not run  ", &needless, Tone::Faint));
     }
     for left_out in &run.plan.left_out {
         let what = if left_out.step.is_empty() { "every step" } else { &left_out.step };

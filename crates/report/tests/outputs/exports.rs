@@ -1,7 +1,11 @@
 //! What other programs read: fio's JSON, CSV, OpenMetrics.
 
 use super::support;
-use report::{csv, fio_json, openmetrics};
+use basics::{NotRun, Side};
+use jiff::tz::TimeZone;
+use record::State;
+use report::terminal::{self, Style};
+use report::{csv, fio_json, html, json, openmetrics};
 use serde_json::Value;
 
 fn number(value: &Value) -> f64 {
@@ -81,7 +85,7 @@ fn an_open_loop_has_a_service_time() {
 fn what_was_not_begun_is_no_job_and_what_failed_has_a_number() {
     let mut record = support::interrupted_record();
     let first = record.steps.first_mut().unwrap();
-    first.state = record::State::NotRun(basics::NotRun::RunFailed);
+    first.state = State::NotRun(NotRun::RunFailed);
     let document = fio_json::run(&record);
     let jobs = document["jobs"].as_array().unwrap();
     assert_eq!(jobs.len(), record.steps.len() - 1);
@@ -105,6 +109,45 @@ fn a_table_has_as_many_fields_in_each_line() {
         assert_eq!(fields.len(), heads.len(), "{line}");
         assert!(fields[iops].parse::<f64>().unwrap() > 0.0);
     }
+}
+
+/// As people read it: terminal and page.
+fn shown(record: &record::Record) -> [String; 2] {
+    let style = Style { width: 100, color: false, unicode: true, zone: TimeZone::UTC };
+    let page = html::report(&[record]).replace("&#x2f;", "/");
+    [terminal::run(record, &style), page]
+}
+
+/// Whoever reads a file that was taken out of here must know as well that the durations were shortened.
+#[test]
+fn every_form_says_a_scale() {
+    let mut record = support::sda_record(1.0);
+    record.run.plan.scale = Some("1/60".parse().unwrap());
+    for text in shown(&record) {
+        assert!(text.contains("all durations are 1/60 of what "), "{}", &text[..text.len().min(2000)]);
+    }
+    assert_eq!(json::run(&record)["scale"], "1/60");
+    assert_eq!(fio_json::run(&record)["global options"]["scale"], "1/60");
+    let table = csv::run(&record).unwrap();
+    assert!(table.lines().next().unwrap().ends_with(",scale"), "{table}");
+    assert!(table.lines().skip(1).all(|line| line.ends_with(",1/60")), "{table}");
+    assert!(openmetrics::run(&record).contains("scale=\"1/60\""));
+    record.run.plan.scale = None;
+    assert!(shown(&record).iter().all(|text| !text.contains("all durations are")));
+    assert!(json::run(&record).get("scale").is_none() && !openmetrics::run(&record).contains("scale="));
+}
+
+#[test]
+fn what_was_not_needed_is_counted_and_not_listed() {
+    let mut record = support::sda_record(1.0);
+    let last = record.steps.last_mut().unwrap();
+    last.state = State::NotRun(NotRun::Enough);
+    (last.name, last.read, last.write) = ("needless".to_owned(), Side::default(), Side::default());
+    for text in shown(&record) {
+        assert!(text.contains("1 steps: what it would have shown was known by then"), "{text}");
+    }
+    assert!(!shown(&record)[0].contains("needless"));
+    assert_eq!(json::run(&record)["steps"].as_array().unwrap().last().unwrap()["why_kind"], "enough");
 }
 
 #[test]

@@ -21,6 +21,10 @@ pub fn run(context: &Context, args: &RunArgs) -> Result<ExitCode> {
         Some(path) => of_job_file(path, args, &machine, &root)?,
         None => of_method(args, &machine, &root)?,
     };
+    let plan = match args.scale {
+        Some(scale) => plan.scaled(scale).map_err(MethodError::from)?,
+        None => plan,
+    };
     if args.dry_run {
         // What the run would be refused, its plan is refused too.
         runner::may_begin(&plan)?;
