@@ -16,6 +16,7 @@ mod profiling;
 mod sd_class;
 mod settings;
 mod site;
+mod snia;
 mod ssd_review;
 mod survey;
 mod swap_sim;
@@ -101,6 +102,7 @@ pub const ALL: &[&dyn Method] = &[
     &gnome_disks::GnomeDisks,
     &zeros::Zeros,
     &ssd_review::SsdReview,
+    &snia::Snia,
 ];
 
 /// The method of that name.

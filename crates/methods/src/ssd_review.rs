@@ -6,7 +6,7 @@ use crate::settings::{Default as Usually, Parameter, Settings};
 use crate::site::{Site, Where};
 use crate::{Method, MethodError, Request};
 use basics::job::{Block, Direction, Entropy, Figure, Order, Stop, Until};
-use basics::plan::{LeftOut, Step, step_seed};
+use basics::plan::{LeftOut, Rounds, Step, step_seed};
 use basics::units::{KIB, MIB};
 use basics::{Bytes, Job, Nanos, Plan, Why};
 use profile::Profile;
@@ -20,7 +20,8 @@ const PARAMETERS: &[Parameter] = &[
         key: "precondition",
         aliases: &[],
         default: Usually::Depends("false; true with --as-published"),
-        help: "two full passes of random 4 KiB writes first: twice the device's size of its life",
+        help: "two full passes of random 4 KiB writes first: twice the device's size of its life; they end once their rate \
+               holds still, unless --as-published",
     },
     Parameter {
         key: "writes",
@@ -106,6 +107,12 @@ fn sweeps(job: &Job, smallest: Bytes) -> Vec<Point> {
     points
 }
 
+/// Where they may end early, the writes before the sweeps come in rounds of such a part of the device.
+const PARTS: u64 = 10;
+
+/// The writes that fill a device before it is measured: so often all of it.
+const PASSES: u64 = 2;
+
 /// Operations so long are all rate.
 const LARGE: Bytes = Bytes(MIB);
 
@@ -122,7 +129,7 @@ fn is_rate_alone(profile: &Profile, job: &Job) -> bool {
 }
 
 /// Why a profile has no answer to a job.
-fn unanswered(profile: &Profile, job: &Job) -> Option<String> {
+pub(crate) fn unanswered(profile: &Profile, job: &Job) -> Option<String> {
     let missing = match (&profile.read, &profile.write) {
         (None, _) if job.direction.reads() => Some("reads"),
         (_, None) if job.direction.writes() => Some("writes"),
@@ -152,7 +159,7 @@ fn unanswered(profile: &Profile, job: &Job) -> Option<String> {
 }
 
 /// The shortest operation that is sure to be taken, and why not 512 B, if so.
-fn smallest(request: &Request<'_>) -> (Bytes, Option<&'static str>) {
+pub(crate) fn smallest(request: &Request<'_>) -> (Bytes, Option<&'static str>) {
     if matches!(request.site.at, Where::Profile { .. } | Where::Null { .. }) {
         return (Bytes(512), None);
     }
@@ -211,18 +218,26 @@ impl Method for SsdReview {
             }
         };
         let mut steps: Vec<Step> = Vec::new();
+        let mut rounds = None;
         if precondition {
-            let twice = Stop { bytes: Some(length * 2), ..Stop::default() };
-            let passes = Job {
+            let writes = |bytes: Bytes, index: usize| Job {
                 direction: Direction::Write,
                 order: Order::Permuted,
                 depth: 32,
                 warmup: Nanos(0),
-                stop: twice,
-                seed,
+                stop: Stop { bytes: Some(bytes), ..Stop::default() },
+                seed: step_seed(seed, index),
                 ..job.clone()
             };
-            steps.push(site.step("precondition", passes, false));
+            if request.as_published {
+                steps.push(site.step("precondition", writes(length * PASSES, 0), false));
+            } else {
+                let most = (PASSES * PARTS) as usize;
+                let part = Bytes((length.0 / PARTS).next_multiple_of(4 * KIB));
+                let name = |index: usize| Rounds::name("precondition", index + 1);
+                steps.extend((0..most).map(|index| site.step(name(index), writes(part, index), false)));
+                rounds = Some(Rounds { first: 0, steps: 1, most, tracked: vec![0] });
+            }
         } else {
             leave(
                 "precondition",
@@ -264,16 +279,18 @@ impl Method for SsdReview {
             )],
             steps,
             left_out,
+            rounds,
+            ..Plan::default()
         })
     }
 }
 
 /// As it can be typed again.
-fn typed(time: Nanos) -> String {
+pub(crate) fn typed(time: Nanos) -> String {
     format!("{}ns", time.0)
 }
 
-fn profile_of(site: &Site) -> Result<Option<Profile>, MethodError> {
+pub(crate) fn profile_of(site: &Site) -> Result<Option<Profile>, MethodError> {
     match &site.at {
         Where::Profile { toml, .. } => Ok(Some(Profile::parse(toml)?)),
         _ => Ok(None),
@@ -324,6 +341,17 @@ mod tests {
         let words: Vec<String> = usual.parameters.iter().map(|(key, value)| format!("{key}={value}")).collect();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         assert_eq!(plan(model(BOTH), &words, false), usual);
+    }
+
+    #[test]
+    fn the_writes_before_may_end_early_unless_to_the_letter() {
+        let usual = plan(model(BOTH), &["precondition=true"], false);
+        let rounds = usual.rounds.unwrap();
+        assert_eq!((rounds.end(), rounds.steps), (20, 1));
+        let bytes: u64 = usual.steps[..20].iter().filter_map(|step| step.job.stop.bytes).map(|bytes| bytes.0).sum();
+        assert!((2 * GIB..2 * GIB + 20 * 4 * KIB).contains(&bytes), "{bytes}");
+        assert_eq!([19, 20].map(|index| usual.steps[index].name.as_str()), ["precondition-r20", "size-read-512B"]);
+        assert_eq!(plan(model(BOTH), &[], true).rounds, None);
     }
 
     #[test]

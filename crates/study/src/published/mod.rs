@@ -9,6 +9,7 @@ mod ping;
 mod point;
 mod review;
 mod sd_class;
+mod snia;
 mod zeros;
 
 pub use sd_class::classes;
@@ -28,6 +29,8 @@ pub enum Figures {
     Ping(ping::Ping),
     /// The sweeps of an SSD review.
     Review(review::Review),
+    /// A steady state.
+    Snia(snia::Snia),
     /// Speed classes of SD cards.
     SdClass(sd_class::SdClass),
     /// iozone's matrix.
@@ -49,6 +52,7 @@ pub fn figures(run: &RunView<'_>) -> Option<Figures> {
         "fsync" => Some(Figures::Fsync(fsync::figures(run))),
         "ping" => ping::figures(run).map(Figures::Ping),
         "ssd-review" => Some(Figures::Review(review::figures(run))),
+        "snia" => snia::figures(run).map(Figures::Snia),
         "sd-class" => sd_class::figures(run).map(Figures::SdClass),
         "iozone" => Some(Figures::Iozone(iozone::figures(run))),
         "gnome-disks" => Some(Figures::GnomeDisks(gnome_disks::figures(run))),
@@ -66,6 +70,7 @@ impl Figures {
             Figures::Fsync(figures) => figures.lines(),
             Figures::Ping(figures) => figures.lines(),
             Figures::Review(figures) => figures.lines(),
+            Figures::Snia(figures) => figures.lines(),
             Figures::SdClass(figures) => figures.lines(),
             Figures::Iozone(figures) => figures.lines(),
             Figures::GnomeDisks(figures) => figures.lines(),

@@ -3,6 +3,7 @@
 use super::point;
 use crate::knee::{Knee, knee};
 use crate::model::RunView;
+use crate::steady::{Steadiness, steadiness};
 use basics::job::Direction;
 use basics::units::significant;
 use basics::{Bytes, Nanos};
@@ -13,6 +14,9 @@ use serde::Serialize;
 pub struct Review {
     /// In the order of the steps.
     pub sweeps: Vec<Sweep>,
+    /// How the writes held still that went before, where they were to end by that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub precondition: Option<Steadiness>,
 }
 
 /// One curve.
@@ -95,12 +99,13 @@ pub(super) fn figures(run: &RunView<'_>) -> Review {
         };
         sweep.knee = knee(&sweep.points.iter().filter_map(depth).collect::<Vec<_>>());
     }
-    Review { sweeps }
+    Review { sweeps, precondition: steadiness(run) }
 }
 
 impl Review {
     pub(super) fn lines(&self) -> Vec<String> {
-        self.sweeps.iter().flat_map(Sweep::lines).collect()
+        let before = self.precondition.iter().map(|steady| format!("written full before: {}", steady.verdict()));
+        before.chain(self.sweeps.iter().flat_map(Sweep::lines)).collect()
     }
 }
 
