@@ -76,7 +76,7 @@ impl Plan {
     /// known.
     pub fn costs(&self, limit: impl Fn(&Step) -> Option<f64>) -> Vec<Cost> {
         let mut laid_out = vec![false; self.targets.len()];
-        let of = |step: &Step| {
+        let of = |(index, step): (usize, &Step)| {
             let target = &self.targets[step.target];
             let mut cost = cost(step, target, limit(step).filter(|limit| *limit > 0.0));
             if let Target::TestFile { size, first_step_fills: false, .. } = target
@@ -84,9 +84,12 @@ impl Plan {
             {
                 cost.laid_out = Bytes(size.0.next_multiple_of(CHUNK));
             }
+            if self.rounds.as_ref().is_some_and(|rounds| rounds.may_be_left(index)) {
+                (cost.written.least, cost.time.least) = (Bytes(0), Nanos(0));
+            }
             cost
         };
-        self.steps.iter().map(of).collect()
+        self.steps.iter().enumerate().map(of).collect()
     }
 }
 
@@ -104,11 +107,7 @@ fn cost(step: &Step, target: &Target, limit: Option<f64>) -> Cost {
         Act::Rest(time) => *time,
         _ => Nanos(0),
     });
-    let time = match target {
-        // Virtual time does not rest.
-        Target::Profile { .. } => Span::exactly(Nanos(0)),
-        _ => Span::exactly(rests.fold(Nanos(0), Add::add)),
-    };
+    let time = Span::exactly(rests.fold(Nanos(0), Add::add));
     let written = if is_worn { written(job, limit) } else { Span::exactly(Bytes(0)) };
     Cost { laid_out: Bytes(0), written, time: time + measured(job, limit) }
 }
@@ -166,6 +165,7 @@ fn written(job: &Job, limit: Option<f64>) -> Span<Bytes> {
 mod tests {
     use super::*;
     use crate::job::{Block, Entropy, Figure, Stop, Until};
+    use crate::plan::Rounds;
     use crate::units::MIB;
     use std::collections::BTreeMap;
 
@@ -239,6 +239,17 @@ mod tests {
     }
 
     #[test]
+    fn rounds_that_may_not_be_needed_cost_something_or_nothing() {
+        let job = write(Stop { bytes: Some(Bytes(MIB)), ..Stop::default() });
+        let rounds = Some(Rounds { first: 0, steps: 1, least: 2, most: 3, tracked: vec![0] });
+        let costs = Plan { rounds, ..plan(file(true), vec![job; 4]) }.costs(NO_LIMIT);
+        let least: Vec<u64> = costs.iter().map(|cost| cost.written.least.0 / MIB).collect();
+        assert_eq!(least, [1, 1, 0, 1]);
+        let all = Cost::sum(&costs);
+        assert_eq!((all.written.least, all.written.most), (Bytes(3 * MIB), Some(Bytes(4 * MIB))));
+    }
+
+    #[test]
     fn nothing_is_worn_in_memory_and_in_virtual_time() {
         let job = || write(Stop { bytes: Some(Bytes(MIB)), ..Stop::default() });
         for target in [
@@ -246,10 +257,9 @@ mod tests {
             Target::Profile { name: "x".into(), toml: String::new() },
             Target::Null { service: Nanos(0), stall: None },
         ] {
-            let is_model = matches!(target, Target::Profile { .. });
             let cost = plan(target, vec![job()]).costs(NO_LIMIT)[0];
             assert!(cost.worn().is_none());
-            assert_eq!(cost.time.least, if is_model { Nanos(0) } else { Nanos::from_millis(3000) });
+            assert_eq!(cost.time.least, Nanos::from_millis(3000), "virtual time rests too");
         }
     }
 }

@@ -148,6 +148,8 @@ pub struct Rounds {
     pub first: usize,
     /// Steps in a round.
     pub steps: usize,
+    /// Rounds in any case: before them it is not asked whether they hold still.
+    pub least: usize,
     /// Rounds at most.
     pub most: usize,
     /// What must hold still: places in a round, from 0.
@@ -163,6 +165,10 @@ impl Rounds {
     /// The step behind the last round.
     pub fn end(&self) -> usize {
         self.first + self.most * self.steps
+    }
+    /// Whether a step is of a round that may turn out not to be needed.
+    pub fn may_be_left(&self, step: usize) -> bool {
+        (self.first + self.least * self.steps..self.end()).contains(&step)
     }
     /// The name of a step that is done once in each round, from 1.
     pub fn name(point: &str, round: usize) -> String {
@@ -327,8 +333,9 @@ mod tests {
 
     #[test]
     fn rounds_are_steps_in_a_row() {
-        let rounds = Rounds { first: 1, steps: 3, most: 4, tracked: vec![2] };
+        let rounds = Rounds { first: 1, steps: 3, least: 2, most: 4, tracked: vec![2] };
         assert_eq!((rounds.steps_of(0), rounds.steps_of(3), rounds.end()), (1..4, 10..13, 13));
+        assert_eq!([0, 6, 7, 12, 13].map(|step| rounds.may_be_left(step)), [false, false, true, true, false]);
         assert_eq!(Rounds::name("65-64KiB", 3), "65-64KiB-r3");
         assert_eq!(["65-64KiB-r3", "depth-read", "read"].map(Rounds::point), ["65-64KiB", "depth-read", "read"]);
     }

@@ -10,6 +10,7 @@ use basics::job::{Block, Direction, Entropy, Order, Stop};
 use basics::plan::{LeftOut, Rounds, Step, step_seed};
 use basics::units::{KIB, MIB};
 use basics::{Bytes, Job, Nanos, Plan, Why};
+use study::steady;
 
 /// The search for a steady state.
 #[derive(Debug)]
@@ -142,7 +143,7 @@ impl Method for Snia {
         }
         let tracked =
             TRACKED.iter().filter_map(|tracked| round(smallest).position(|point| point == *tracked)).collect();
-        let rounds = Rounds { first, steps: round(smallest).count(), most: MOST, tracked };
+        let rounds = Rounds { first, steps: round(smallest).count(), least: steady::WINDOW, most: MOST, tracked };
         let decided = [("point", Some(typed(point))), ("precondition", Some(precondition.to_string()))];
         Ok(Plan {
             method: self.name().to_owned(),

@@ -20,8 +20,8 @@ const PARAMETERS: &[Parameter] = &[
         key: "precondition",
         aliases: &[],
         default: Usually::Depends("false; true with --as-published"),
-        help: "two full passes of random 4 KiB writes first: twice the device's size of its life; they end once their rate \
-               holds still, unless --as-published",
+        help: "two full passes of random 4 KiB writes first: twice the device's size of its life; the second ends \
+               once the rate holds still, unless --as-published",
     },
     Parameter {
         key: "writes",
@@ -236,7 +236,7 @@ impl Method for SsdReview {
                 let part = Bytes((length.0 / PARTS).next_multiple_of(4 * KIB));
                 let name = |index: usize| Rounds::name("precondition", index + 1);
                 steps.extend((0..most).map(|index| site.step(name(index), writes(part, index), false)));
-                rounds = Some(Rounds { first: 0, steps: 1, most, tracked: vec![0] });
+                rounds = Some(Rounds { first: 0, steps: 1, least: PARTS as usize, most, tracked: vec![0] });
             }
         } else {
             leave(
@@ -347,7 +347,7 @@ mod tests {
     fn the_writes_before_may_end_early_unless_to_the_letter() {
         let usual = plan(model(BOTH), &["precondition=true"], false);
         let rounds = usual.rounds.unwrap();
-        assert_eq!((rounds.end(), rounds.steps), (20, 1));
+        assert_eq!((rounds.end(), rounds.steps, rounds.least), (20, 1, 10));
         let bytes: u64 = usual.steps[..20].iter().filter_map(|step| step.job.stop.bytes).map(|bytes| bytes.0).sum();
         assert!((2 * GIB..2 * GIB + 20 * 4 * KIB).contains(&bytes), "{bytes}");
         assert_eq!([19, 20].map(|index| usual.steps[index].name.as_str()), ["precondition-r20", "size-read-512B"]);

@@ -19,7 +19,7 @@ impl<'a> Judge<'a> {
 
     /// Takes in a step that came to its end. The step that the run goes on with, where the rounds until there are not needed.
     pub fn hears(&mut self, index: usize, step: &StepRecord) -> Option<usize> {
-        let Rounds { first, steps, most, tracked } = self.rounds;
+        let Rounds { first, steps, least, most, tracked } = self.rounds;
         let (round, place) = (index.checked_sub(*first)?.checked_div(*steps)?, (index - first) % steps);
         if round >= *most {
             return None;
@@ -28,6 +28,6 @@ impl<'a> Judge<'a> {
             self.tracked[figure].push(steady::iops(&step.read, &step.write, step.elapsed));
         }
         let is_over = place + 1 == *steps;
-        (is_over && steady::steady_at(&self.tracked).is_some()).then(|| self.rounds.end())
+        (is_over && steady::steady_at(&self.tracked, *least).is_some()).then(|| self.rounds.end())
     }
 }

@@ -236,7 +236,7 @@ fn in_rounds(job: impl Fn(usize) -> Job) -> Plan {
     let steps = rounds.chain([step("behind", 0, job(8))]).collect();
     let toml = "name = \"x\"\nchannels = 1\n[read]\nlatency_us = 1000\n[write]\nlatency_us = 3000".to_owned();
     let target = Target::Profile { name: "x".to_owned(), toml };
-    let rounds = Some(Rounds { first: 0, steps: 2, most: 8, tracked: vec![1] });
+    let rounds = Some(Rounds { first: 0, steps: 2, least: 1, most: 8, tracked: vec![1] });
     Plan { rounds, ..plan(vec![target], steps) }
 }
 

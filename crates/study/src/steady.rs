@@ -51,12 +51,12 @@ impl Window {
     }
 }
 
-/// When all figures have held still for the first time: the last round of their windows, from 1 on. Each figure has its
-/// operations a second round by round.
-pub fn steady_at(figures: &[Vec<f64>]) -> Option<usize> {
+/// When all figures have held still for the first time, `least` rounds in any case being done: the last round of their
+/// windows, from 1 on. Each figure has its operations a second round by round.
+pub fn steady_at(figures: &[Vec<f64>], least: usize) -> Option<usize> {
     let rounds = figures.iter().map(Vec::len).min()?;
     let still = |values: &Vec<f64>, round| Window::last(&values[..round]).is_some_and(|window| window.is_steady());
-    (1..=rounds).find(|round| figures.iter().all(|values| still(values, *round)))
+    (least.max(1)..=rounds).find(|round| figures.iter().all(|values| still(values, *round)))
 }
 
 /// What a step adds to a figure: operations a second, reads and writes together.
@@ -107,7 +107,7 @@ pub fn steadiness(run: &RunView<'_>) -> Option<Steadiness> {
             Tracked { point: name.to_owned(), window: Window::last(&iops), iops }
         })
         .collect();
-    let steady_at_round = steady_at(&tracked.iter().map(|one| one.iops.clone()).collect::<Vec<_>>());
+    let steady_at_round = steady_at(&tracked.iter().map(|one| one.iops.clone()).collect::<Vec<_>>(), rounds.least);
     Some(Steadiness { rounds: done, steady_at_round, tracked, most: rounds.most })
 }
 
@@ -152,9 +152,10 @@ mod tests {
     fn all_that_is_tracked_must_hold_still_in_the_same_rounds() {
         let early = vec![100.0; 9];
         let late = vec![500.0, 500.0, 300.0, 100.0, 100.0, 100.0, 100.0, 100.0, 100.0];
-        assert_eq!(steady_at(std::slice::from_ref(&early)), Some(5));
-        assert_eq!(steady_at(&[early, late.clone()]), Some(8));
-        assert_eq!(steady_at(&[vec![100.0; 4], late]), None);
-        assert_eq!(steady_at(&[]), None);
+        assert_eq!(steady_at(std::slice::from_ref(&early), 0), Some(5));
+        assert_eq!(steady_at(std::slice::from_ref(&early), 7), Some(7), "not asked before");
+        assert_eq!(steady_at(&[early, late.clone()], 1), Some(8));
+        assert_eq!(steady_at(&[vec![100.0; 4], late], 1), None);
+        assert_eq!(steady_at(&[], 1), None);
     }
 }

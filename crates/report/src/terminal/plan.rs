@@ -7,7 +7,7 @@ use crate::costs::costs;
 use crate::words;
 use basics::cost::{Cost, Span};
 use basics::job::{Entropy, Figure, Job};
-use basics::plan::{Act, Plan, Step, Target};
+use basics::plan::{Act, Plan, Rounds, Step, Target};
 use basics::units::{grouped, significant};
 use basics::{Bytes, Nanos};
 use machine::Machine;
@@ -23,8 +23,14 @@ pub fn plan(plan: &Plan, machine: &Machine, style: &Style) -> String {
     );
     let costs = costs(plan, machine);
     for (index, (step, cost)) in plan.steps.iter().zip(&costs).enumerate() {
-        out.push('\n');
-        out.push_str(&self::step(index, step, &plan.targets[step.target], cost, style));
+        if let Some(rounds) = plan.rounds.as_ref().filter(|rounds| index == rounds.steps_of(1).start) {
+            out.push('\n');
+            out.push_str(&style.paragraph("", &again(plan, rounds), Tone::Strong));
+        }
+        if plan.rounds.as_ref().is_none_or(|rounds| !(rounds.steps_of(1).start..rounds.end()).contains(&index)) {
+            out.push('\n');
+            out.push_str(&self::step(index, step, &plan.targets[step.target], cost, style));
+        }
     }
     for left_out in &plan.left_out {
         let what = if left_out.step.is_empty() { "every step" } else { &left_out.step };
@@ -34,6 +40,21 @@ pub fn plan(plan: &Plan, machine: &Machine, style: &Style) -> String {
     out.push('\n');
     out.push_str(&style.paragraph("in all  ", &in_all(plan, &costs), Tone::Strong));
     out
+}
+
+/// The rounds after the first, of which there may be hundreds of steps.
+fn again(plan: &Plan, rounds: &Rounds) -> String {
+    let first = rounds.steps_of(0).start;
+    let tracked = rounds.tracked.iter().filter_map(|place| plan.steps.get(first + place));
+    let tracked: Vec<&str> = tracked.map(|step| Rounds::point(&step.name)).collect();
+    format!(
+        "{} to {}: the same again, {} to {} rounds in all, until {} hold still",
+        rounds.steps_of(1).start,
+        rounds.end().saturating_sub(1),
+        rounds.least,
+        rounds.most,
+        basics::units::listed(&tracked)
+    )
 }
 
 fn step(index: usize, step: &Step, target: &Target, cost: &Cost, style: &Style) -> String {
@@ -199,6 +220,10 @@ mod tests {
             text.contains("takes   7 s") && text.contains("1 step; 7 s; nothing is written to a device."),
             "{text}"
         );
+        let text = planned("snia", "profile:p4800x", &[]);
+        assert!(text.contains("0-512B-r1") && !text.contains("0-512B-r2"), "{text}");
+        let again = "the same again, 5 to 25 rounds in all, until 0-4KiB, 65-64KiB and 100-1MiB hold still";
+        assert!(text.contains(again) && text.contains("1400 steps; 4 min 40 s to 23 min 20 s"), "{text}");
         let text = planned("swap-sim", "profile:optane-pi5", &[]);
         assert!(text.contains("no device is touched") && text.contains("of virtual time"), "{text}");
     }

@@ -68,7 +68,7 @@ mod tests {
             [Step::seq_write("x", *rate).named(&Rounds::name("0-1MiB", round)), steady]
         });
         let mut run = Run::of("snia", &[]).steps(steps);
-        run.rounds = Some(Rounds { first: 0, steps: 2, most, tracked: vec![0] });
+        run.rounds = Some(Rounds { first: 0, steps: 2, least: WINDOW, most, tracked: vec![0] });
         figures(&run.view()).unwrap()
     }
 
