@@ -334,6 +334,7 @@ mod tests {
             }],
             steps: (0..40).map(step).collect(),
             left_out: vec![],
+            ..Plan::default()
         };
         let share = |step: &Step| Truth::Share(0.30 + 0.04 * f64::from(step.name.parse::<u32>().unwrap() % 7));
         assert_eq!(told(&plan, share), 1.0);
