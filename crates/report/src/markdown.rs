@@ -17,7 +17,8 @@ pub fn report(records: &[&Record]) -> String {
     let mut out = format!("# {}\n", plain(&headline(&entries)));
     for entry in &entries {
         let run = &entry.record.run;
-        let caution = origin(&run.origin).caution().map(|caution| format!("; {caution}")).unwrap_or_default();
+        let cautions = origin(&run.origin).caution().into_iter().chain(words::scaled(run));
+        let caution: String = cautions.map(|caution| format!("; {caution}")).collect();
         // What was computed or quoted says nothing of this machine.
         let is_own = run.origin == record::Origin::Measured;
         let whose = if is_own { words::machine(&run.machine) + ", " } else { String::new() };

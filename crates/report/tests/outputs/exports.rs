@@ -126,6 +126,7 @@ fn every_form_says_a_scale() {
     for text in shown(&record) {
         assert!(text.contains("all durations are 1/60 of what "), "{}", &text[..text.len().min(2000)]);
     }
+    assert!(report::markdown::report(&[&record]).contains("all durations are 1/60 of what "));
     assert_eq!(json::run(&record)["scale"], "1/60");
     assert_eq!(fio_json::run(&record)["global options"]["scale"], "1/60");
     let table = csv::run(&record).unwrap();
