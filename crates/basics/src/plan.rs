@@ -162,6 +162,10 @@ impl Rounds {
         let first = self.first + round * self.steps;
         first..first + self.steps
     }
+    /// Whether a step is of one of them.
+    pub fn holds(&self, step: usize) -> bool {
+        (self.first..self.end()).contains(&step)
+    }
     /// The step behind the last round.
     pub fn end(&self) -> usize {
         self.first + self.most * self.steps

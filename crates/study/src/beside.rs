@@ -15,7 +15,7 @@ const AHEAD: f64 = 1.01;
 /// Every pair of runs along every curve that both have, the earlier run the measure of the later one. What is too erratic to
 /// be drawn is not compared.
 pub fn beside(runs: &[RunView<'_>]) -> Vec<Finding> {
-    let curves: Vec<Vec<Sweep<'_, '_>>> = runs.iter().map(|run| sweeps(&run.steps)).collect();
+    let curves: Vec<Vec<Sweep<'_, '_>>> = runs.iter().map(|run| sweeps(run)).collect();
     let mut out = Vec::new();
     for (i, theirs) in curves.iter().enumerate() {
         for (j, ours) in curves.iter().enumerate().skip(i + 1) {
@@ -52,7 +52,15 @@ fn pair(runs: [&RunView<'_>; 2], curves: [&Sweep<'_, '_>; 2]) -> Option<Finding>
     };
     let [first, .., last] = &common[..] else { return None };
     // More digits would claim a precision that two devices do not have.
-    let share = |ratio: f64| if ratio < 2.0 { format!("{ratio:.2}") } else { times(ratio) };
+    let share = |ratio: f64| {
+        if ratio < 0.1 {
+            significant(ratio)
+        } else if ratio < 2.0 {
+            format!("{ratio:.2}")
+        } else {
+            times(ratio)
+        }
+    };
     let mut text = format!(
         "{}: {} has {} times the rate of {} at {} and {} times at {}",
         capital(&theirs.title()),

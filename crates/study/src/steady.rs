@@ -2,7 +2,7 @@
 //! spreads nor rises by more than a part of its mean. The runner asks this to end rounds that show nothing new, and reports
 //! ask it of the record: both come to the same round.
 
-use crate::model::RunView;
+use crate::model::{RunView, State};
 use basics::plan::Rounds;
 use basics::{Nanos, Side};
 use serde::Serialize;
@@ -95,7 +95,7 @@ pub struct Tracked {
 /// Asks the rounds of a run, where it has any.
 pub fn steadiness(run: &RunView<'_>) -> Option<Steadiness> {
     let rounds = run.rounds?;
-    let whole = |index: &usize| run.steps.get(*index).is_some_and(|step| step.is_whole());
+    let whole = |index: &usize| run.steps.get(*index).is_some_and(|step| step.state == State::Done);
     let done = (0..rounds.most).take_while(|round| rounds.steps_of(*round).all(|index| whole(&index))).count();
     let tracked: Vec<Tracked> = rounds
         .tracked

@@ -1,7 +1,7 @@
 //! Sweeps among the steps of a run: steps one after the other whose jobs differ in nothing but the length of an operation,
 //! the depth, or the share of reads. What a curve means is said by the findings; whether it may be drawn is said here.
 
-use crate::model::{SideSummary, StepView};
+use crate::model::{RunView, SideSummary, StepView};
 use crate::summary::summarise;
 use basics::Job;
 use basics::job::{Block, Direction, Order, Stop};
@@ -60,12 +60,14 @@ pub struct Point<'r, 'a> {
     pub side: SideSummary,
 }
 
-/// The curves of a run, in the order of its steps. Steps that did not come to their end are no points.
-pub fn sweeps<'r, 'a>(steps: &'r [StepView<'a>]) -> Vec<Sweep<'r, 'a>> {
+/// The curves of a run, in the order of its steps. Steps that did not come to their end are no points, nor are those of rounds
+/// that are repeated until they hold still: what they show before is not the device's.
+pub fn sweeps<'r, 'a>(run: &'r RunView<'a>) -> Vec<Sweep<'r, 'a>> {
+    let in_rounds = |step: &StepView<'_>| run.rounds.is_some_and(|rounds| rounds.holds(step.index as usize));
     let mut out = Vec::new();
     let mut group: Vec<&'r StepView<'a>> = Vec::new();
     let mut axis = None;
-    for step in steps.iter().filter(|step| step.is_whole()) {
+    for step in run.steps.iter().filter(|step| step.is_whole() && !in_rounds(step)) {
         let next = group.last().and_then(|last| between(last, step));
         // On along the same axis, in the same sense.
         let goes_on = match (&group[..], axis, next) {
@@ -95,7 +97,11 @@ fn curves<'r, 'a>(axis: Option<Axis>, group: &[&'r StepView<'a>], out: &mut Vec<
             let side = if reads { summary.read } else { summary.write }?;
             Some(Point { at: at(axis, step.job), step, side })
         };
-        let points: Vec<Point<'r, 'a>> = group.iter().filter_map(point).collect();
+        let mut points: Vec<Point<'r, 'a>> = group.iter().filter_map(point).collect();
+        // Sizes and depths are told upwards, in whatever order they were measured.
+        if axis != Axis::Reads {
+            points.sort_by_key(|point| point.at);
+        }
         if points.len() >= POINTS {
             out.push(Sweep { axis, reads, points });
         }
@@ -141,11 +147,18 @@ impl Sweep<'_, '_> {
         let order = if job.order == Order::Sequential { "sequential" } else { "random" };
         let depth = u64::from(job.depth) * u64::from(job.threads);
         let block = job.block.largest();
-        match self.axis {
+        let mut title = match self.axis {
             Axis::Size => format!("{order} {way} at depth {depth}"),
             Axis::Depth => format!("{order} {way} of {block}"),
             Axis::Reads => format!("{order} {way} of {block} among others at depth {depth}"),
+        };
+        if let (Axis::Size | Axis::Depth, Direction::Mixed { read_percent }) = (self.axis, job.direction) {
+            title += &format!(" in a mix of {read_percent} % reads");
         }
+        if !job.direct {
+            title += ", buffered";
+        }
+        title
     }
 
     /// Why the curve is not to be drawn or judged, when that is so: its points are not known well enough, or they go up and
@@ -160,14 +173,14 @@ impl Sweep<'_, '_> {
         }
         let mut turns = 0;
         let mut rose = None;
-        let mut last = self.points.first()?.side.iops;
-        for iops in self.points.iter().map(|point| self.rate(point)) {
-            let rises = iops >= MOVES * last;
-            if !rises && iops * MOVES > last {
+        let mut last = self.rate(self.points.first()?);
+        for rate in self.points.iter().map(|point| self.rate(point)) {
+            let rises = rate >= MOVES * last;
+            if !rises && rate * MOVES > last {
                 continue;
             }
             turns += usize::from(rose.is_some_and(|rose| rose != rises));
-            (rose, last) = (Some(rises), iops);
+            (rose, last) = (Some(rises), rate);
         }
         (turns >= TURNS).then(|| format!("its rate turns {turns} times, each time by a quarter or more"))
     }
@@ -205,7 +218,7 @@ pub(crate) mod tests {
         // Nothing goes on from 4 KiB at depth 8.
         let run = Run::default().steps(steps.chain([long(65536, 200), Step::seq_read("x", 100.0)]));
         let view = run.view();
-        let found = sweeps(&view.steps);
+        let found = sweeps(&view);
         let told: Vec<_> = found.iter().map(|sweep| (sweep.axis, sweep.title(), sweep.points.len())).collect();
         assert_eq!(
             told,
@@ -217,7 +230,7 @@ pub(crate) mod tests {
         assert_eq!(found[1].points.iter().map(|point| point.at).collect::<Vec<_>>(), [1, 2, 4, 8]);
         let mut short = Run::default().steps([deep(1, 100), deep(2, 200), deep(4, 300)]);
         short.steps[1].state = crate::State::Interrupted;
-        assert!(sweeps(&short.view().steps).is_empty(), "two points are no curve");
+        assert!(sweeps(&short.view()).is_empty(), "two points are no curve");
     }
 
     #[test]
@@ -231,7 +244,7 @@ pub(crate) mod tests {
         };
         let run = Run::default().steps([100, 70, 30, 0].map(mixed));
         let view = run.view();
-        let found = sweeps(&view.steps);
+        let found = sweeps(&view);
         assert_eq!(
             found.iter().map(|sweep| (sweep.axis, sweep.reads)).collect::<Vec<_>>(),
             [(Axis::Reads, true), (Axis::Reads, false)]
@@ -245,9 +258,13 @@ pub(crate) mod tests {
             let depths = [1, 2, 4, 8, 16, 32];
             let run = Run::default().steps(depths.into_iter().zip(rates).map(|(depth, rate)| deep(depth, rate)));
             let view = run.view();
-            sweeps(&view.steps)[0].erratic()
+            sweeps(&view)[0].erratic()
         };
         assert_eq!(of([100, 60, 100, 160, 200, 200]), None);
+        // One dip over sizes, whose bytes a second are not its operations a second: it is drawn.
+        let sizes = [(4096, 10), (8192, 12), (16384, 40), (32768, 32), (65536, 50)];
+        let run = Run::default().steps(sizes.map(|(bytes, us)| long(bytes, us)));
+        assert_eq!(sweeps(&run.view())[0].erratic(), None);
         let told = of([100, 60, 140, 70, 160, 80]).unwrap();
         assert_eq!(told, "its rate turns 4 times, each time by a quarter or more");
         let fits = (1..=3).map(|i| {
@@ -256,7 +273,7 @@ pub(crate) mod tests {
         });
         let run = Run::default().steps(fits);
         let view = run.view();
-        let told = sweeps(&view.steps)[0].erratic().unwrap();
+        let told = sweeps(&view)[0].erratic().unwrap();
         assert!(told.starts_with("3 of 3 points are known to no better than ±"), "{told}");
     }
 }

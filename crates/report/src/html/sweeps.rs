@@ -32,7 +32,7 @@ pub fn curves(entry: &Entry<'_>, page: &Page) -> Vec<Value> {
             "points": points.collect::<Vec<_>>(),
         }))
     };
-    let all = study::sweeps(&entry.view.steps);
+    let all = study::sweeps(&entry.view);
     all.iter().filter(|sweep| sweep.erratic().is_none()).filter_map(one).collect()
 }
 
@@ -41,7 +41,7 @@ pub fn not_drawn(entries: &[Entry<'_>]) -> Vec<String> {
     let mut out = Vec::new();
     for entry in entries {
         let run = &entry.record.run;
-        let all = study::sweeps(&entry.view.steps);
+        let all = study::sweeps(&entry.view);
         for sweep in &all {
             if let Some(why) = sweep.erratic() {
                 out.push(format!("{}, {}: too erratic, {why}", run.target, sweep.title()));

@@ -20,9 +20,8 @@ const JUMPS: f64 = 2.0;
 
 pub(super) fn find(scene: &Scene<'_, '_>) -> Vec<Draft> {
     let mut said = BTreeSet::new();
-    let steps = &scene.run.steps;
     let mut out = Vec::new();
-    for sweep in sweeps(steps) {
+    for sweep in sweeps(scene.run) {
         let Some(first) = sweep.points.first() else { continue };
         let curve = Curve { tier: first.step.tier, name: first.step.tier.unwrap_or(first.step.target), sweep };
         let found = match curve.erratic() {
@@ -123,9 +122,9 @@ impl Curve<'_, '_> {
         if self.sweep.axis != Axis::Size || enough.at >= longest.at {
             return None;
         }
-        let (rate, all) = (mbps(enough.side.mbps), mbps(most.side.mbps));
+        let (rate, all) = (mbps(enough.side.mbps), mbps(longest.side.mbps));
         let text = format!("operations of {} bring {rate}, and the longest ones {all}", Bytes(enough.at));
-        Some(self.found("saturation-size", 30, &text, self.evidence(&[enough, most])))
+        Some(self.found("saturation-size", 30, &text, self.evidence(&[enough, longest])))
     }
 
     /// The depth that saturates, and what queueing beyond it costs.
