@@ -20,8 +20,8 @@ const PARAMETERS: &[Parameter] = &[
         key: "precondition",
         aliases: &[],
         default: Usually::Depends("false; true with --as-published"),
-        help: "two full passes of random 4 KiB writes first: twice the device's size of its life; the second ends \
-               once the rate holds still, unless --as-published",
+        help: "two full passes of random 4 KiB writes first: twice the device's size of its life; unless \
+               --as-published in tenths of its places, and the second ends once the rate holds still",
     },
     Parameter {
         key: "writes",
@@ -220,22 +220,30 @@ impl Method for SsdReview {
         let mut steps: Vec<Step> = Vec::new();
         let mut rounds = None;
         if precondition {
-            let writes = |bytes: Bytes, index: usize| Job {
+            let writes = |offset: Bytes, size: Bytes, bytes: Bytes, index: usize| Job {
                 direction: Direction::Write,
                 order: Order::Permuted,
                 depth: 32,
+                offset,
+                size: Some(size),
                 warmup: Nanos(0),
                 stop: Stop { bytes: Some(bytes), ..Stop::default() },
                 seed: step_seed(seed, index),
                 ..job.clone()
             };
             if request.as_published {
-                steps.push(site.step("precondition", writes(length * PASSES, 0), false));
+                steps.push(site.step("precondition", writes(Bytes(0), length, length * PASSES, 0), false));
             } else {
                 let most = (PASSES * PARTS) as usize;
-                let part = Bytes((length.0 / PARTS).next_multiple_of(4 * KIB));
+                // Each in its own place, so that ten of them have written all of it.
+                let part = (length.0 / PARTS).next_multiple_of(4 * KIB);
+                let writes = |index: usize| {
+                    let offset = part * (index as u64 % PARTS);
+                    let size = Bytes(part.min(length.0 - offset));
+                    writes(Bytes(offset), size, size, index)
+                };
                 let name = |index: usize| Rounds::name("precondition", index + 1);
-                steps.extend((0..most).map(|index| site.step(name(index), writes(part, index), false)));
+                steps.extend((0..most).map(|index| site.step(name(index), writes(index), false)));
                 rounds = Some(Rounds { first: 0, steps: 1, least: PARTS as usize, most, tracked: vec![0] });
             }
         } else {
@@ -349,7 +357,14 @@ mod tests {
         let rounds = usual.rounds.unwrap();
         assert_eq!((rounds.end(), rounds.steps, rounds.least), (20, 1, 10));
         let bytes: u64 = usual.steps[..20].iter().filter_map(|step| step.job.stop.bytes).map(|bytes| bytes.0).sum();
-        assert!((2 * GIB..2 * GIB + 20 * 4 * KIB).contains(&bytes), "{bytes}");
+        assert_eq!(bytes, 2 * GIB);
+        let places = |steps: &[Step]| -> Vec<(u64, u64)> {
+            steps.iter().map(|step| (step.job.offset.0, step.job.offset.0 + step.job.size.unwrap().0)).collect()
+        };
+        let first = places(&usual.steps[..10]);
+        assert!(first.windows(2).all(|pair| pair[0].1 == pair[1].0), "one place beside the other: {first:?}");
+        assert_eq!((first[0].0, first[9].1), (0, GIB), "all of it");
+        assert_eq!(places(&usual.steps[10..20]), first);
         assert_eq!([19, 20].map(|index| usual.steps[index].name.as_str()), ["precondition-r20", "size-read-512B"]);
         assert_eq!(plan(model(BOTH), &[], true).rounds, None);
     }
