@@ -22,8 +22,14 @@ pub fn report(records: &[&Record]) -> String {
         // What was computed or quoted says nothing of this machine.
         let is_own = run.origin == record::Origin::Measured;
         let whose = if is_own { words::machine(&run.machine) + ", " } else { String::new() };
-        let _ =
-            write!(out, "\n- run {}: {}`{}`{}", run.id, plain(&whose), run.command.replace('`', "'"), plain(&caution));
+        let _ = write!(
+            out,
+            "\n- run {}: {}`{}`{}",
+            run.id,
+            plain(&whose),
+            run.command.replace('`', "'").replace(['\n', '\r'], " "),
+            plain(&caution)
+        );
     }
     out.push('\n');
     let views: Vec<RunView<'_>> = entries.iter().map(|entry| entry.view.clone()).collect();
@@ -36,13 +42,10 @@ pub fn report(records: &[&Record]) -> String {
             let _ = writeln!(out, "{}. {}{advice}", number + 1, plain(&finding.text));
         }
     }
-    let curves = curves(&entries);
     for entry in &entries {
-        out.push_str(&figures(entry, curves.is_empty()));
+        out.push_str(&figures(entry));
     }
-    if !curves.is_empty() {
-        out.push_str(&curves);
-    }
+    out.push_str(&curves(&entries));
     out.push_str("\nMB/s are 10⁶ bytes a second, KiB are 2¹⁰ bytes. Made by tiermark.\n");
     out
 }
@@ -77,7 +80,7 @@ fn heads(names: &[&str]) -> Vec<String> {
 }
 
 /// The figures of one run: tiers of a check, what others printed, a method's own lines, or every step.
-fn figures(entry: &Entry<'_>, with_steps: bool) -> String {
+fn figures(entry: &Entry<'_>) -> String {
     let record = entry.record;
     let run = &record.run;
     let mut out = format!("\n## {} of {}, run {}\n\n", plain(&run.plan.method), plain(&run.target), run.id);
@@ -102,12 +105,15 @@ fn figures(entry: &Entry<'_>, with_steps: bool) -> String {
         let rows = words::quoted(quoted).into_iter().map(|(name, value)| vec![name, value]);
         return out + &table(&heads(&["figure", "as printed"]), &rows.collect::<Vec<_>>());
     }
-    // The lines of a sweep stand in its tables below.
-    if let Some(figures) = study::published::figures(&entry.view).filter(|_| with_steps) {
+    // Curves stand in tables of their own below.
+    let drawn: Vec<u32> =
+        drawn(entry).iter().flat_map(|sweep| sweep.points.iter().map(|point| point.step.index)).collect();
+    if let Some(figures) = study::published::figures(&entry.view).filter(|_| drawn.is_empty()) {
         let _ = writeln!(out, "```text\n{}\n```\n", figures.lines().join("\n"));
     }
     let mut rows = Vec::new();
-    for (step, summary) in record.steps.iter().zip(&entry.steps).filter(|_| with_steps) {
+    let others = record.steps.iter().zip(&entry.steps).filter(|(step, _)| !drawn.contains(&step.index));
+    for (step, summary) in others {
         let sides = [("read", &summary.read), ("write", &summary.write)];
         for (way, side) in sides.into_iter().filter_map(|(way, side)| Some((way, side.as_ref()?))) {
             let partial = if words::partial(step) { ", partial" } else { "" };
@@ -146,14 +152,16 @@ fn latencies(side: &SideSummary, percents: &[f64]) -> Vec<String> {
     std::iter::once(mean).chain(each).collect()
 }
 
+/// The curves that are worth a table.
+fn drawn<'r>(entry: &'r Entry<'_>) -> Vec<Sweep<'r, 'r>> {
+    study::sweeps(&entry.view).into_iter().filter(|sweep| sweep.erratic().is_none()).collect()
+}
+
 /// A table for each curve; runs that have the same one stand beside each other in it.
 fn curves(entries: &[Entry<'_>]) -> String {
     let mut out = String::new();
-    let all: Vec<(&Entry<'_>, Sweep<'_, '_>)> = entries
-        .iter()
-        .flat_map(|entry| study::sweeps(&entry.view.steps).into_iter().map(move |sweep| (entry, sweep)))
-        .filter(|(_, sweep)| sweep.erratic().is_none())
-        .collect();
+    let all: Vec<(&Entry<'_>, Sweep<'_, '_>)> =
+        entries.iter().flat_map(|entry| drawn(entry).into_iter().map(move |sweep| (entry, sweep))).collect();
     let mut done: Vec<String> = Vec::new();
     for (_, sweep) in &all {
         let title = sweep.title();
@@ -168,7 +176,10 @@ fn curves(entries: &[Entry<'_>]) -> String {
         let figures = ["MB/s", "IOPS", "mean", "median", "p99", "p99.999"];
         let mut names = vec![sweep.axis.word().to_owned()];
         for (entry, _) in &same {
-            let of = if same.len() > 1 { format!("{} ", entry.record.run.target) } else { String::new() };
+            let run = &entry.record.run;
+            let twice = same.iter().filter(|(other, _)| other.record.run.target == run.target).count() > 1;
+            let name = words::of_run(&run.target, &run.id.to_string(), twice);
+            let of = if same.len() > 1 { format!("{name} ") } else { String::new() };
             names.extend(figures.map(|figure| format!("{of}{figure}")));
         }
         let row = |at: &u64| {
