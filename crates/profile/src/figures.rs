@@ -165,7 +165,7 @@ impl Figures {
     /// # Errors
     /// [`FiguresError::Syntax`] with line and column.
     pub fn parse(text: &str) -> Result<Self, FiguresError> {
-        toml::from_str(text).map_err(|error| FiguresError::Syntax(error.to_string()))
+        toml::from_str(text).map_err(|error| FiguresError::Syntax(crate::format::told(text, &error)))
     }
 
     /// Every row with rate and latency of each direction.

@@ -259,13 +259,22 @@ const SIZE: Bytes = Bytes(4 << 30);
 /// Longest that any time in a profile may be, µs: an hour.
 const LONGEST_US: f64 = 3.6e9;
 
+/// What TOML has to say, in one line: where, and what.
+pub(crate) fn told(text: &str, error: &toml::de::Error) -> String {
+    let what = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
+    match error.span().and_then(|span| text.get(..span.start)) {
+        Some(before) => format!("line {}: {what}", before.matches('\n').count() + 1),
+        None => what,
+    }
+}
+
 impl Profile {
     /// Reads and checks a profile.
     ///
     /// # Errors
     /// [`ProfileError::Syntax`] with line and column, [`ProfileError::Field`].
     pub fn parse(text: &str) -> Result<Self, ProfileError> {
-        let profile: Profile = toml::from_str(text).map_err(|error| ProfileError::Syntax(error.to_string()))?;
+        let profile: Profile = toml::from_str(text).map_err(|error| ProfileError::Syntax(told(text, &error)))?;
         profile.check()?;
         Ok(profile)
     }

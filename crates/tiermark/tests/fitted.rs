@@ -124,8 +124,9 @@ fn what_cannot_be_fitted_is_refused_in_one_sentence() {
         [("name = \"x\"\nlatency = 3", "latency"), ("channels = ", "broken.toml"), ("\u{0}", "broken.toml")]
     {
         fs::write(&broken, text).unwrap();
-        let told = home.run(&["profile", "--on", &on_broken]).code(4);
+        let told = home.run(&["profile", "--on", &on_broken]).code(2);
         assert!(told.err.contains(says) && told.out.is_empty(), "{told:?}");
+        assert!(told.sentence().contains("broken.toml: line "), "{told:?}");
     }
     // A method whose steps say nothing of a device: bandwidth and loads of memory.
     home.run(&job(&["rw=read", "size=16MiB", "runtime=200ms"], "memory")).code(0);
