@@ -2,7 +2,7 @@
 //! time is the caller's, so that a test need not wait. What cannot be known yet is not guessed.
 
 use basics::job::Job;
-use basics::plan::{Act, CHUNK, Plan, Target};
+use basics::plan::{Act, CHUNK, Plan, Rounds, Target};
 use basics::{Bytes, Nanos};
 
 /// Less of a step's work than this says little of the rest.
@@ -48,6 +48,8 @@ struct Seen {
 /// The remaining time of one run.
 pub struct Remaining {
     asks: Vec<Ask>,
+    /// Steps that may turn out not to be needed.
+    rounds: Option<Rounds>,
     here: Here,
     seen: Vec<Seen>,
     /// Of steps that end when a figure is known: what was allowed and what they took, s.
@@ -75,6 +77,7 @@ impl Remaining {
         };
         Remaining {
             asks: plan.steps.iter().map(ask).collect(),
+            rounds: plan.rounds.clone(),
             here: Here::default(),
             seen: Vec::new(),
             known: (0.0, 0.0),
@@ -131,7 +134,9 @@ impl Remaining {
             secs += whole + ask.job.warmup.secs() + ask.rests + self.fill(ask.fill)? + self.beside();
         }
         let until = self.asks[self.here.index..].iter().any(|ask| ask.job.stop.until.is_some());
-        Some(Left { secs, at_most: until && self.known.0 == 0.0 })
+        let to_come = self.here.index..self.asks.len();
+        let may_be_left = self.rounds.as_ref().is_some_and(|rounds| to_come.into_iter().any(|i| rounds.may_be_left(i)));
+        Some(Left { secs, at_most: until && self.known.0 == 0.0 || may_be_left })
     }
 
     /// What a finished step takes beside what is stated, s.
