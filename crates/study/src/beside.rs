@@ -53,7 +53,7 @@ fn pair(runs: [&RunView<'_>; 2], curves: [&Sweep<'_, '_>; 2]) -> Option<Finding>
     let [first, .., last] = &common[..] else { return None };
     // More digits would claim a precision that two devices do not have.
     let share = |ratio: f64| {
-        if ratio < 0.1 {
+        if ratio < 0.01 {
             significant(ratio)
         } else if ratio < 2.0 {
             format!("{ratio:.2}")
