@@ -1,7 +1,6 @@
 //! How many operations a queue is refilled with by one `enter`. On a disk each should go as soon as there is room for it:
-//! waiting for company leaves the device idle for a moment, and what has completed waits until it is looked at: a median
-//! 5–9 % later. Where the CPU is the limit (page cache, zram) batches of 16 cost a fifth less. Which of the two a target is
-//! shows by trying.
+//! waiting for company leaves the device idle for a moment, 5–9 % of the rate. Where the CPU is the limit (page cache, zram)
+//! batches of 16 cost a fifth less. Which of the two a target is shows by trying.
 
 use sys::clock::Rate;
 
@@ -12,7 +11,7 @@ const TRY_NS: f64 = 10e6;
 const TRIES: u8 = 4;
 /// How long the better way is kept until the next try: four hundredths of the time are spent on trying.
 const KEEP_NS: f64 = 1e9;
-/// So much more batches have to bring: less is a disk's chance, and their latencies would be told for it.
+/// So much more batches have to bring: less is a disk's chance, and what waits for company would have its wait told as latency.
 const WORTH: f64 = 1.1;
 
 /// The present way, and the tries behind it.
