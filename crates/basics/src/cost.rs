@@ -103,7 +103,7 @@ fn cost(step: &Step, target: &Target, limit: Option<f64>) -> Cost {
     let is_worn = matches!(target, Target::TestFile { .. } | Target::File { .. } | Target::Device { .. });
     // Through the page cache bytes come and go faster than over any bus.
     let limit = limit.filter(|_| job.direct && is_worn);
-    let rests = step.before.iter().chain(&step.after).map(|act| match act {
+    let rests = step.before.iter().map(|act| match act {
         Act::Rest(time) => *time,
         _ => Nanos(0),
     });
@@ -177,7 +177,6 @@ mod tests {
             job,
             may_fail: false,
             before: vec![Act::Sync, Act::Rest(Nanos::from_millis(3000))],
-            after: vec![],
         };
         let (method, parameters, left_out) = ("x".into(), BTreeMap::new(), vec![]);
         let steps = jobs.into_iter().map(step).collect();

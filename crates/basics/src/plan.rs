@@ -124,9 +124,6 @@ pub struct Step {
     /// Done first, in order.
     #[serde(default)]
     pub before: Vec<Act>,
-    /// Done last, in order.
-    #[serde(default)]
-    pub after: Vec<Act>,
 }
 
 /// Something that a method would have measured and could not, so that a reader sees the reason instead of a gap.
@@ -259,7 +256,7 @@ impl Plan {
             job.stop.until.iter_mut().for_each(|until| shorten(&mut until.at_least));
             // A series keeps its resolution as far as that makes sense.
             job.interval = Nanos(scale.of(job.interval.0)).max(job.interval.min(SHORTEST_INTERVAL));
-            for act in step.before.iter_mut().chain(&mut step.after) {
+            for act in step.before.iter_mut() {
                 if let Act::Rest(time) = act {
                     shorten(time);
                 }
@@ -294,7 +291,6 @@ mod tests {
                 job: Job::default(),
                 may_fail: false,
                 before: vec![],
-                after: vec![],
             }],
             left_out: vec![LeftOut { tier: "sda".into(), step: String::new(), why: Why::NoPermission }],
             ..Plan::default()
@@ -316,8 +312,8 @@ mod tests {
         let (warmup, interval) = (Nanos::from_millis(600), Nanos::from_millis(12_000));
         let job = Job { stop: minute, warmup, interval, ..Job::default() };
         let before = vec![Act::Sync, Act::Rest(Nanos::from_secs(30.0))];
-        let (name, tier, after) = ("a".to_owned(), None, vec![]);
-        let step = Step { name, tier, target: 0, job, may_fail: false, before, after };
+        let (name, tier) = ("a".to_owned(), None);
+        let step = Step { name, tier, target: 0, job, may_fail: false, before };
         let whole = Plan { steps: vec![step.clone()], ..Plan::default() };
         let scale: Scale = "1/60".parse().unwrap();
         let short = whole.clone().scaled(scale).unwrap();

@@ -84,15 +84,7 @@ impl Method for FakeCapacity {
         // In this order: the beginning takes the place of those blocks that lead back to it.
         let fill = ("fill".to_owned(), job(Direction::Write, 0, apart, MIB));
         let steps = [each("write", Direction::Write), vec![fill], each("read", Direction::Read)].concat();
-        let step = |(name, job)| Step {
-            name,
-            tier: site.tier.clone(),
-            target: 0,
-            job,
-            may_fail: true,
-            before: vec![],
-            after: vec![],
-        };
+        let step = |(name, job)| Step { name, tier: site.tier.clone(), target: 0, job, may_fail: true, before: vec![] };
         let steps: Vec<Step> = steps.into_iter().map(step).collect();
         for step in &steps {
             step.job.check()?;

@@ -107,7 +107,6 @@ pub fn check(effort: Effort, sites: &[Site], mut left_out: Vec<LeftOut>) -> Plan
             job,
             may_fail: true,
             before: draft.before,
-            after: vec![],
         });
     }
     for site in sites.iter().filter(|site| matches!(site.at, Where::Device { .. })) {

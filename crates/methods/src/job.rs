@@ -117,7 +117,6 @@ impl Method for JobMethod {
                 job,
                 may_fail: false,
                 before: vec![],
-                after: vec![],
             }],
             left_out: Vec::new(),
             ..Plan::default()

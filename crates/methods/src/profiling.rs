@@ -143,15 +143,7 @@ impl Method for Profiling {
             let interval = Nanos((time.0 / INTERVALS).clamp(NARROWEST.0, WIDEST.0));
             let stop = Stop { time: Some(time), ..Stop::default() };
             let job = Job { stop, interval, seed: step_seed(seed, steps.len()), ..job };
-            steps.push(Step {
-                name,
-                tier: site.tier.clone(),
-                target: 0,
-                job,
-                may_fail: false,
-                before: vec![],
-                after: vec![],
-            });
+            steps.push(Step { name, tier: site.tier.clone(), target: 0, job, may_fail: false, before: vec![] });
         };
         let written = f64::from(share) / 100.0;
         let mut writing = if share > 0 { writes() } else { Vec::new() };

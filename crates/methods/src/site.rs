@@ -136,7 +136,7 @@ impl Site {
     /// A step here: the run goes on without it when it fails, if it `may_fail`.
     pub(crate) fn step(&self, name: impl Into<String>, job: Job, may_fail: bool) -> Step {
         let (name, tier) = (name.into(), self.tier.clone());
-        Step { name, tier, target: 0, job, may_fail, before: vec![], after: vec![] }
+        Step { name, tier, target: 0, job, may_fail, before: vec![] }
     }
 
     /// The target for a method that wants a test file of `size`, should this be a directory.

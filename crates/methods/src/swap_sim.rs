@@ -115,7 +115,6 @@ impl Method for SwapSim {
                 job,
                 may_fail: false,
                 before: vec![],
-                after: vec![],
             }],
             left_out: Vec::new(),
             ..Plan::default()

@@ -105,11 +105,10 @@ impl Running<'_, '_> {
             (account.cpu_user, account.cpu_system) = (None, None);
         }
         drop(opened);
-        result?;
-        self.acts(&step.after, step, targets).map(drop)
+        result
     }
 
-    /// What is done before or after the job; false when interrupted.
+    /// What is done before the job; false when interrupted.
     fn acts(&mut self, acts: &[Act], step: &Step, targets: &mut Targets<'_>) -> Result<bool, RunError> {
         for act in acts {
             match act {

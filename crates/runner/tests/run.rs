@@ -51,7 +51,7 @@ fn test_file(dir: &Path, first_step_fills: bool) -> Target {
 }
 
 fn step(name: &str, target: usize, job: Job) -> Step {
-    Step { name: name.into(), tier: None, target, job, may_fail: false, before: vec![], after: vec![] }
+    Step { name: name.into(), tier: None, target, job, may_fail: false, before: vec![] }
 }
 
 fn plan(targets: Vec<Target>, steps: Vec<Step>) -> Plan {

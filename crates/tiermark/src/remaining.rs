@@ -73,7 +73,7 @@ impl Remaining {
                 }
                 _ => Bytes(0),
             };
-            Ask { job: step.job.clone(), rests: step.before.iter().chain(&step.after).map(rest).sum(), fill }
+            Ask { job: step.job.clone(), rests: step.before.iter().map(rest).sum(), fill }
         };
         Remaining {
             asks: plan.steps.iter().map(ask).collect(),
@@ -323,7 +323,6 @@ mod tests {
             job: Job { stop, block: Block::Fixed(Bytes(4096 << (i % 5))), ..Job::default() },
             may_fail: false,
             before: vec![],
-            after: vec![],
         };
         let size = Bytes(100 * MIB);
         let plan = Plan {

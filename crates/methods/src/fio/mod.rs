@@ -108,7 +108,7 @@ pub fn plan(request: &Request<'_>, around: &dyn Surroundings) -> Result<Plan, Me
             *size = whole.max(*size);
         }
         let (name, tier) = (group.read.name.clone(), place.site.tier);
-        plan.steps.push(Step { name, tier, target, job, may_fail: false, before: Vec::new(), after: Vec::new() });
+        plan.steps.push(Step { name, tier, target, job, may_fail: false, before: Vec::new() });
     }
     fill_for_later(&mut plan);
     Ok(plan)

@@ -17,7 +17,6 @@ pub fn run() -> Run {
         job: Job::default(),
         may_fail: false,
         before: vec![],
-        after: vec![],
     };
     Run {
         id: record::new_id(),

@@ -71,9 +71,6 @@ fn step(index: usize, step: &Step, target: &Target, cost: &Cost, style: &Style) 
     say("   does    ", &format!("{}{} {}", words::asked(&step.job, target), region(&step.job, target), place(target)));
     say("   takes   ", &format!("{}{}", takes(&cost.time), ends(&step.job)));
     say("   writes  ", &writes(step, target, cost));
-    if !step.after.is_empty() {
-        say("   then    ", &acts(&step.after));
-    }
     out
 }
 
