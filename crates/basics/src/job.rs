@@ -239,6 +239,9 @@ pub struct Job {
     pub size: Option<Bytes>,
     /// Past the page cache, with O_DIRECT (true).
     pub direct: bool,
+    /// Buffers in huge pages (false). A disk's controller is given a buffer as the pieces that its pages form in RAM, and
+    /// of usual pages that is chance: up to 256 pieces of a MiB, and two requests where the controller takes fewer.
+    pub huge_pages: bool,
     /// When not direct: drop the target's cached pages before the start (false: what is cached is part of what is asked).
     pub invalidate: bool,
     /// Durability of writes (none).
@@ -280,6 +283,7 @@ impl Default for Job {
             offset: Bytes(0),
             size: None,
             direct: true,
+            huge_pages: false,
             invalidate: false,
             sync: Sync::None,
             end_fsync: false,

@@ -204,6 +204,8 @@ impl EngineUse {
     pub const DIRECT: &str = "O_DIRECT";
     /// The name under which writes past the page cache are dropped that the file system took through it after all.
     pub const DIRECT_WRITES: &str = "direct writes";
+    /// The name under which buffers in huge pages are dropped.
+    pub const HUGE_PAGES: &str = "huge pages";
 
     /// Why the bytes went through the page cache although the job asked for the way past it.
     pub fn direct_refused(&self) -> Option<&str> {

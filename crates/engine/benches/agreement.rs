@@ -2,7 +2,8 @@
 //! (its `clat` begins after `io_uring_enter` has returned), and by fio once more: how far it lies from itself is what
 //! these rounds can tell at all. Prints a Markdown table: medians, ratio of medians with its 95 % interval. A row takes
 //! ROUNDS (7) turns and goes on, to MOST_ROUNDS (ROUNDS) at most, until the interval of the IOPS ratio is within ± 3 %.
-//! `cargo bench -p engine --bench agreement`; RUN_SECONDS (3), FILE_MIB (1024), BENCH_DIR; words after `--` choose cases.
+//! Rows with huge pages take the chance of the buffers' places in RAM out of both; for fio reserve some before
+//! (`sysctl vm.nr_hugepages=16`). `cargo bench -p engine --bench agreement`; RUN_SECONDS (3), FILE_MIB (1024), BENCH_DIR; words after `--` choose cases.
 #![forbid(unsafe_code)]
 
 mod common;
@@ -11,7 +12,7 @@ use basics::Bytes;
 use basics::job::{Direction, Engine};
 use basics::stats;
 use basics::units::MIB;
-use common::{Case, Figures, Result, Round, TestFile, is_wanted, median, setting, spread};
+use common::{Case, Figures, Result, Round, TestFile, huge_pages_free, is_wanted, median, setting, spread};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use std::fmt::Write;
@@ -83,16 +84,20 @@ fn main() -> Result<()> {
         depth,
         direct: true,
         engine,
+        huge_pages: false,
         fio,
+    };
+    let mixed = Case {
+        direction: Direction::Mixed { read_percent: 70 },
+        ..case("16 KiB 70/30, depth 4", true, 16384, 4, Engine::IoUring, URING)
     };
     let cases = [
         case("1 MiB sequential, depth 1", false, MIB, 1, Engine::Psync, PSYNC),
+        Case { huge_pages: true, ..case("1 MiB sequential, depth 1, huge pages", false, MIB, 1, Engine::Psync, PSYNC) },
         case("4 KiB random, depth 1", true, 4096, 1, Engine::Psync, PSYNC),
         case("4 KiB random, depth 32", true, 4096, 32, Engine::IoUring, URING),
-        Case {
-            direction: Direction::Mixed { read_percent: 70 },
-            ..case("16 KiB 70/30, depth 4", true, 16384, 4, Engine::IoUring, URING)
-        },
+        mixed.clone(),
+        Case { name: "16 KiB 70/30, depth 4, huge pages", huge_pages: true, ..mixed },
     ];
     let mut ledger = String::new();
     let file = TestFile::new(len)?;
@@ -102,6 +107,10 @@ fn main() -> Result<()> {
     println!("| job | IOPS | fio | ratio | fio ± | p50 µs | fio | ratio | fio ± | p99 µs | fio | ratio | fio ± |");
     println!("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |");
     for case in cases.iter().filter(|case| is_wanted(case.name)) {
+        if case.huge_pages && huge_pages_free() == 0 {
+            println!("| {}: skipped, fio needs reserved huge pages: sysctl vm.nr_hugepages=16 |", case.name);
+            continue;
+        }
         let (mut ours, mut fio, mut again) = (Vec::new(), Vec::new(), Vec::new());
         for round in 0..most {
             // Who goes first alternates, so that a drift of the machine favours nobody.

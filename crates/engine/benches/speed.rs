@@ -132,6 +132,7 @@ fn main() -> Result<()> {
         depth,
         direct,
         engine,
+        huge_pages: false,
         fio,
     };
     let cases = [

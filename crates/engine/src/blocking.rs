@@ -2,7 +2,7 @@
 //! operation serves as its end and as the beginning of the next, so the harness's own few nanoseconds are in the latency
 //! and are known from the null target.
 
-use crate::buffers::{Layout, prepare};
+use crate::buffers::{Layout, pages, prepare, without};
 use crate::entropy::{Filler, astray};
 use crate::pace::wait_until;
 use crate::stream::Op;
@@ -152,16 +152,17 @@ impl<'a> Psync<'a> {
     ) -> std::io::Result<Self> {
         let layout = Layout::new(job, 1);
         let mut filler = Filler::new(job.entropy, job.seed, u64::from(thread));
-        let mut buffer = Buffer::new(layout.stride())?;
+        let mut buffer = Buffer::new(layout.stride(), pages(job))?;
         layout.fill(buffer.as_mut_slice(), &mut filler);
         let dsync = matches!(job.sync, Sync::Dsync | Sync::OSync);
         let tagged = (job.entropy == Entropy::Tagged).then_some(job.seed);
         let (lead, touch) = (job.lead, job.touch.map_or(0, |every| every.0 as usize));
         Ok(Psync { fd, alignment, dsync, stop, layout, filler, tagged, lead, touch, buffer, turn: 0, at: 0 })
     }
-    /// Keeps the buffer in RAM, best effort.
-    pub(crate) fn lock(&mut self) -> std::io::Result<()> {
-        self.buffer.lock()
+    /// Keeps the buffer in RAM, best effort; what could not be had of it.
+    pub(crate) fn settle(&mut self, job: &Job) -> Vec<(String, String)> {
+        let locked = self.buffer.lock();
+        without(job, locked, &self.buffer)
     }
     /// One transfer from byte `done` of the operation on. Inlined even though it has two callers: a call and a result that
     /// goes through memory are a tenth of what the harness costs.

@@ -3,8 +3,9 @@
 
 use crate::entropy::Filler;
 use crate::stream::Op;
-use basics::Job;
 use basics::job::Entropy;
+use basics::{EngineUse, Job};
+use sys::memory::{Buffer, Pages};
 
 /// What all write buffers of a job together are at least: beyond the windows of compressors (128 KiB for btrfs, 32 KiB for
 /// deflate, 64 KiB for LZ4), divided over the threads.
@@ -47,6 +48,23 @@ impl Layout {
     pub(crate) fn part(&self, turn: usize) -> usize {
         self.block * (self.reads + turn % self.parts.max(1))
     }
+}
+
+/// What the job's buffers are to be made of.
+pub(crate) fn pages(job: &Job) -> Pages {
+    if job.huge_pages { Pages::Huge } else { Pages::Usual }
+}
+
+/// What is not as asked of buffers that stay in RAM, each with the reason.
+pub(crate) fn without(job: &Job, locked: std::io::Result<()>, buffer: &Buffer) -> Vec<(String, String)> {
+    let unlocked = locked.err().map(|error| ("locked buffers".to_owned(), error.to_string()));
+    let scattered = match job.huge_pages.then(|| buffer.is_huge()) {
+        None | Some(Ok(true)) => None,
+        Some(Ok(false)) => Some("the kernel has none, or none free".to_owned()),
+        Some(Err(error)) => Some(format!("not known whether the kernel gave them: {error}")),
+    };
+    let scattered = scattered.map(|why| (EngineUse::HUGE_PAGES.to_owned(), why));
+    unlocked.into_iter().chain(scattered).collect()
 }
 
 /// Chooses and stamps the part for a write: its place in the slot.

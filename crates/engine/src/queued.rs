@@ -2,7 +2,7 @@
 //! more ([`crate::refill`]). A stamp before and one after each `enter` serve all that it sent and all that it brought.
 
 use crate::blocking::{continues, flush, libc_errno};
-use crate::buffers::{Layout, prepare};
+use crate::buffers::{Layout, pages, prepare, without};
 use crate::entropy::Filler;
 use crate::pace::{SPIN, wait_until};
 use crate::refill::Refill;
@@ -303,7 +303,7 @@ impl<'fd> Rings<'fd> {
         refuse: &[Feature],
     ) -> std::io::Result<(Self, Vec<Refusal>)> {
         let layout = Layout::new(job, job.depth);
-        let (mut ring, refusals) = Ring::new(fd, job.depth, layout.stride(), refuse)?;
+        let (mut ring, refusals) = Ring::new(fd, job.depth, layout.stride(), pages(job), refuse)?;
         let mut filler = Filler::new(job.entropy, job.seed, u64::from(thread));
         for slot in 0..job.depth {
             if let Some(buffer) = ring.slot_mut(slot) {
@@ -312,9 +312,10 @@ impl<'fd> Rings<'fd> {
         }
         Ok((Rings { ring, fd, layout, filler, dsync: matches!(job.sync, Sync::Dsync | Sync::OSync) }, refusals))
     }
-    /// Keeps the buffers in RAM, best effort.
-    pub(crate) fn lock(&mut self) -> std::io::Result<()> {
-        self.ring.lock()
+    /// Keeps the buffers in RAM, best effort; what could not be had of it.
+    pub(crate) fn settle(&mut self, job: &Job) -> Vec<(String, String)> {
+        let locked = self.ring.lock();
+        without(job, locked, self.ring.arena())
     }
 }
 

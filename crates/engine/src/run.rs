@@ -74,9 +74,6 @@ impl<'a> Setup<'a> {
         let (job, thread, gate) = (self.job, share.thread, self.gate);
         let examined = job.touch.is_some() || job.entropy == Entropy::Tagged;
         let singly = job.each || job.lead.is_some() || examined;
-        let locked = |result: io::Result<()>| -> Vec<(String, String)> {
-            result.err().map(|e| ("locked buffers".to_owned(), e.to_string())).into_iter().collect()
-        };
         match self.target {
             Target::Memory { .. } => {
                 let Some(memory) = memory else {
@@ -112,7 +109,7 @@ impl<'a> Setup<'a> {
                     Engine::IoUring => match Rings::new(fd, job, thread, self.refuse) {
                         Ok((mut queue, refusals)) => {
                             let mut without: Vec<_> = refusals.iter().map(|r| dropped(r.feature, &r.error)).collect();
-                            without.extend(locked(queue.lock()));
+                            without.extend(queue.settle(job));
                             let timeline = gate.arrive(Ok(without))?;
                             let worker = self.worker(&share, meter, timeline);
                             Some(drive_queued(worker, &mut queue, job.depth, alignment))
@@ -128,7 +125,7 @@ impl<'a> Setup<'a> {
                     },
                     _ => match Psync::new(fd, alignment, job, thread, self.stop) {
                         Ok(mut psync) => {
-                            let timeline = gate.arrive(Ok(locked(psync.lock())))?;
+                            let timeline = gate.arrive(Ok(psync.settle(job)))?;
                             Some(drive_blocking(self.worker(&share, meter, timeline), &mut psync, singly))
                         }
                         Err(error) => gate.arrive(Err(system("buffers for the operations")(error))).and(None),
@@ -193,6 +190,10 @@ fn choose(job: &Job, target: &Target<'_>) -> Result<EngineUse, EngineError> {
     let found = probe(job, target);
     let mut without = Vec::new();
     without_depth(found.engine, job, &mut without);
+    let from_buffers = matches!(target, Target::File { .. }) && found.engine != Engine::Mmap;
+    if job.huge_pages && !from_buffers {
+        without.push((EngineUse::HUGE_PAGES.to_owned(), "no buffers are used".to_owned()));
+    }
     if let Target::File { fd, direct, .. } = target {
         if job.direct && !direct {
             without.push((

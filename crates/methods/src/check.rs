@@ -99,7 +99,9 @@ pub fn check(effort: Effort, sites: &[Site], mut left_out: Vec<LeftOut>) -> Plan
         let stop = Stop { time: Some(time), bytes, operations: None, until: (!draft.whole_file).then_some(until) };
         // Thirty intervals at the least, so that a confidence interval can be had from a short step.
         let interval = Nanos((time.0 / 40).clamp(10_000_000, 100_000_000));
-        let job = Job { stop, interval, seed: step_seed(seed, steps.len()), ..draft.job };
+        // What the disk can do is asked, not how its controller gets along with scattered memory.
+        let huge_pages = draft.job.engine != Engine::Memory;
+        let job = Job { stop, interval, huge_pages, seed: step_seed(seed, steps.len()), ..draft.job };
         steps.push(Step {
             name: draft.name.to_owned(),
             tier: site.tier.clone(),

@@ -142,7 +142,7 @@ impl Method for Profiling {
         let mut push = |name: String, time: Nanos, job: Job| {
             let interval = Nanos((time.0 / INTERVALS).clamp(NARROWEST.0, WIDEST.0));
             let stop = Stop { time: Some(time), ..Stop::default() };
-            let job = Job { stop, interval, seed: step_seed(seed, steps.len()), ..job };
+            let job = Job { stop, interval, huge_pages: true, seed: step_seed(seed, steps.len()), ..job };
             steps.push(Step { name, tier: site.tier.clone(), target: 0, job, may_fail: false, before: vec![] });
         };
         let written = f64::from(share) / 100.0;

@@ -336,6 +336,7 @@ fn job(job: &Job) -> Value {
         .with("offset_B", job.offset.0)
         .maybe("size_B", job.size.map(|size| size.0))
         .with("direct", job.direct)
+        .with("huge_pages", job.huge_pages)
         .with("invalidate", job.invalidate)
         .with("sync", sync)
         .maybe("sync_every", every)

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Mutex;
-use sys::memory::Buffer;
+use sys::memory::{Buffer, Pages};
 
 /// What memory is taken and given back in.
 const PIECE: u64 = 64 << 10;
@@ -54,7 +54,8 @@ impl Backing {
         let direct = rustix::fs::fcntl_getfl(&file)
             .and_then(|flags| rustix::fs::fcntl_setfl(&file, flags | OFlags::DIRECT))
             .is_ok();
-        let aligned = if direct { Some(Mutex::new(Buffer::new((1 << 20) + 2 * PAGE as usize)?)) } else { None };
+        let aligned =
+            if direct { Some(Mutex::new(Buffer::new((1 << 20) + 2 * PAGE as usize, Pages::Usual)?)) } else { None };
         Ok(Backing::File(FileBacking { file, aligned }))
     }
 

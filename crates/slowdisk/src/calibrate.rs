@@ -10,7 +10,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
-use sys::memory::Buffer;
+use sys::memory::{Buffer, Pages};
 
 /// What each request of the probe takes: long enough to sleep for, as real ones are.
 const DELAY: Nanos = Nanos(200_000);
@@ -82,7 +82,7 @@ fn together(n: usize, file: &File, size: u64, account: Option<&Account>) -> io::
 /// How long reads of `len` bytes take, one after the other.
 fn took(file: &File, size: u64, len: usize, time: Duration) -> io::Result<Vec<f64>> {
     let len = len.min((size / 4096 * 4096) as usize);
-    let mut buffer = Buffer::new(len)?;
+    let mut buffer = Buffer::new(len, Pages::Usual)?;
     let began = Instant::now();
     let mut took = Vec::with_capacity(4096);
     let mut at = 0;

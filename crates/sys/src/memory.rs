@@ -1,7 +1,9 @@
 //! Memory whose place and fate are known: page-aligned, taken from the kernel directly, touched before use, locked when
 //! the rights allow it.
 
-use rustix::mm::{MapFlags, ProtFlags, mlock, mmap_anonymous, munmap};
+use rustix::io::Errno;
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mlock, mmap_anonymous, munmap};
+use std::ffi::c_void;
 use std::io;
 use std::ptr::NonNull;
 
@@ -13,11 +15,25 @@ pub fn available() -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
+/// A huge page of most architectures; where it is another size, a boundary as good as any.
+const HUGE_PAGE: usize = 2 << 20;
+
+/// Which pages a buffer is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pages {
+    /// Those that any program gets. Where in RAM they lie is chance: neighbours, or each somewhere else.
+    Usual,
+    /// Huge ones, each of 2 MiB in one piece.
+    Huge,
+}
+
 /// A page-aligned block of anonymous memory, all zeros at first, given back on drop.
 #[derive(Debug)]
 pub struct Buffer {
     at: NonNull<u8>,
     len: usize,
+    /// The mapping that it is a part of.
+    map: (NonNull<c_void>, usize),
 }
 
 // SAFETY: the buffer owns its mapping alone; access goes through borrows of it, as with Vec<u8>.
@@ -27,21 +43,54 @@ unsafe impl Sync for Buffer {}
 
 impl Buffer {
     /// Takes `len` bytes (rounded up to a page by the kernel) and touches each page, so that no page fault is left for
-    /// the measurement.
+    /// the measurement. That huge pages are wanted does not mean that there are any: see [`Buffer::is_huge`].
     ///
     /// # Errors
     /// `ENOMEM`, and `EINVAL` when `len` is 0.
-    pub fn new(len: usize) -> io::Result<Self> {
+    pub fn new(len: usize, pages: Pages) -> io::Result<Self> {
+        // Room for a start at the next boundary.
+        let whole = match pages {
+            Pages::Huge if len > 0 => {
+                len.checked_next_multiple_of(HUGE_PAGE).and_then(|len| len.checked_add(HUGE_PAGE))
+            }
+            _ => Some(len),
+        };
+        let whole = whole.ok_or(io::ErrorKind::OutOfMemory)?;
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new anonymous mapping at a place of the kernel's choice touches nothing that exists.
-        let at = unsafe { mmap_anonymous(std::ptr::null_mut(), len, protection, MapFlags::PRIVATE) }?;
-        let at = NonNull::new(at.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
-        let mut buffer = Buffer { at, len };
+        let map = unsafe { mmap_anonymous(std::ptr::null_mut(), whole, protection, MapFlags::PRIVATE) }?;
+        let map = NonNull::new(map).ok_or(io::ErrorKind::OutOfMemory)?;
+        let mut buffer = Buffer { at: map.cast(), len, map: (map, whole) };
+        if pages == Pages::Huge {
+            let to_boundary = map.cast::<u8>().align_offset(HUGE_PAGE);
+            // SAFETY: the boundary is less than a huge page away, and the mapping is one longer than what begins there.
+            buffer.at = unsafe { buffer.at.add(to_boundary) };
+            // SAFETY: the range is a part of this mapping; the advice changes no byte.
+            let advised = unsafe { madvise(buffer.at.as_ptr().cast(), whole - HUGE_PAGE, Advice::LinuxHugepage) };
+            // A kernel without huge pages refuses; the usual ones serve as well.
+            advised.or_else(|errno| if errno == Errno::INVAL { Ok(()) } else { Err(errno) })?;
+        }
         for byte in buffer.as_mut_slice().iter_mut().step_by(4096) {
             // SAFETY: a valid, exclusive reference; volatile, since storing the zero that is there has no other effect.
             unsafe { std::ptr::write_volatile(byte, 0) };
         }
         Ok(buffer)
+    }
+    /// Whether all of it lies in huge pages, by the kernel's account of this process.
+    ///
+    /// # Errors
+    /// When `/proc/self/smaps` cannot be read or does not tell.
+    pub fn is_huge(&self) -> io::Result<bool> {
+        let smaps = std::fs::read_to_string("/proc/self/smaps")?;
+        let at = self.at.as_ptr() as usize;
+        let begins = |line: &str| -> Option<bool> {
+            let (from, to) = line.split_once(' ')?.0.split_once('-')?;
+            Some((usize::from_str_radix(from, 16).ok()?..usize::from_str_radix(to, 16).ok()?).contains(&at))
+        };
+        let mut lines = smaps.lines().skip_while(|line| begins(line) != Some(true));
+        let huge = lines.find_map(|line| line.strip_prefix("AnonHugePages:"));
+        let huge_kib = huge.and_then(|rest| rest.trim().strip_suffix("kB")?.trim().parse::<usize>().ok());
+        huge_kib.map(|kib| kib * 1024 >= self.len).ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
     /// Keeps the pages in RAM until drop.
     ///
@@ -71,7 +120,7 @@ impl Buffer {
 impl Drop for Buffer {
     fn drop(&mut self) {
         // SAFETY: the mapping is this buffer's own and nobody borrows it any more. Failure leaves it mapped: a leak.
-        let _ = unsafe { munmap(self.at.as_ptr().cast(), self.len) };
+        let _ = unsafe { munmap(self.map.0.as_ptr(), self.map.1) };
     }
 }
 
@@ -86,11 +135,27 @@ mod tests {
 
     #[test]
     fn a_buffer_is_aligned_zeroed_and_writable() {
-        let mut buffer = Buffer::new(10_000).unwrap();
+        let mut buffer = Buffer::new(10_000, Pages::Usual).unwrap();
         assert_eq!(buffer.as_slice().as_ptr().align_offset(4096), 0);
         assert!(buffer.as_slice().iter().all(|&b| b == 0));
         buffer.as_mut_slice()[9_999] = 7;
         assert_eq!(buffer.as_slice()[9_999], 7);
-        assert!(Buffer::new(0).is_err());
+        assert!(Buffer::new(0, Pages::Usual).is_err());
+        assert!(Buffer::new(0, Pages::Huge).is_err());
+        assert!(Buffer::new(usize::MAX, Pages::Huge).is_err());
+    }
+
+    /// A kernel need not have huge pages or any left; what it says is held against the boundary.
+    #[test]
+    fn a_huge_buffer_begins_at_the_boundary_of_a_huge_page() {
+        let mut buffer = Buffer::new(3 << 20, Pages::Huge).unwrap();
+        assert_eq!(buffer.as_slice().as_ptr().align_offset(HUGE_PAGE), 0);
+        buffer.as_mut_slice()[(3 << 20) - 1] = 7;
+        assert_eq!((buffer.as_slice()[0], buffer.as_slice()[(3 << 20) - 1]), (0, 7));
+        assert!(!Buffer::new(64 << 10, Pages::Usual).unwrap().is_huge().unwrap(), "fits no huge page");
+        let allowed = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
+        if allowed.contains("[never]") || allowed.is_empty() {
+            assert!(!buffer.is_huge().unwrap());
+        }
     }
 }

@@ -3,7 +3,7 @@
 //! newer features are asked for and done without when refused. Layouts are those of the kernel's
 //! `include/uapi/linux/io_uring.h`.
 
-use crate::memory::Buffer;
+use crate::memory::{Buffer, Pages};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::io_uring::{
@@ -251,6 +251,7 @@ impl<'fd> Ring<'fd> {
         file: BorrowedFd<'fd>,
         slots: u32,
         stride: usize,
+        pages: Pages,
         refuse: &[Feature],
     ) -> io::Result<(Self, Vec<Refusal>)> {
         let mut refusals = Vec::new();
@@ -280,7 +281,7 @@ impl<'fd> Ring<'fd> {
         };
         // Beyond the addresses of a 32-bit machine there is no such memory either.
         let size = stride.max(1).checked_mul(slots.max(1) as usize).ok_or(io::ErrorKind::OutOfMemory)?;
-        let arena = Buffer::new(size)?;
+        let arena = Buffer::new(size, pages)?;
         let mut out = Ring {
             registered: None,
             timeouts: params.features.contains(IoringFeatureFlags::EXT_ARG) && !refuse.contains(&Feature::Timeout),
@@ -377,6 +378,11 @@ impl<'fd> Ring<'fd> {
     /// When RLIMIT_MEMLOCK forbids it; nothing else changes.
     pub fn lock(&mut self) -> io::Result<()> {
         self.arena.lock()
+    }
+
+    /// The memory of all slots.
+    pub fn arena(&self) -> &Buffer {
+        &self.arena
     }
 
     /// Writes an entry for `slot`, whose bytes from `at` on, `len` of them, are filled or written.
@@ -606,7 +612,7 @@ mod tests {
 
     fn read_back(refuse: &[Feature]) -> Vec<Feature> {
         let file = stamped(16);
-        let (mut ring, refusals) = Ring::new(file.as_fd(), 8, 4096, refuse).unwrap();
+        let (mut ring, refusals) = Ring::new(file.as_fd(), 8, 4096, Pages::Usual, refuse).unwrap();
         for slot in 0..8 {
             ring.read(slot, 0, 4096, u64::from(slot) * 2 * 4096);
         }
@@ -658,7 +664,7 @@ mod tests {
     fn waiting_has_an_end() {
         for refuse in [&[][..], &[Feature::Timeout]] {
             let (read, write) = std::io::pipe().unwrap();
-            let (mut ring, _) = Ring::new(read.as_fd(), 1, 64, refuse).unwrap();
+            let (mut ring, _) = Ring::new(read.as_fd(), 1, 64, Pages::Usual, refuse).unwrap();
             ring.read(0, 0, 64, u64::MAX);
             let begun = Instant::now();
             ring.enter_for(1, Duration::from_millis(20)).unwrap();

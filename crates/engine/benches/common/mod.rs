@@ -74,6 +74,13 @@ impl Drop for TestFile {
     }
 }
 
+/// Huge pages that are reserved and free: fio takes them from there only (`sysctl vm.nr_hugepages=16`).
+pub fn huge_pages_free() -> u64 {
+    let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let free = meminfo.lines().find_map(|line| line.strip_prefix("HugePages_Free:"));
+    free.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
+}
+
 /// One direction of one round.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Figures {
@@ -106,6 +113,8 @@ pub struct Case {
     pub depth: u32,
     pub direct: bool,
     pub engine: Engine,
+    /// Buffers of both in huge pages; fio needs them reserved, see [`huge_pages_free`].
+    pub huge_pages: bool,
     /// fio's name of the engine, and further options for it.
     pub fio: &'static [&'static str],
 }
@@ -150,6 +159,7 @@ impl Case {
             block: Block::Fixed(Bytes(self.block)),
             depth: self.depth,
             direct: self.direct,
+            huge_pages: self.huge_pages,
             engine: self.engine,
             stop: Stop { time: Some(Nanos::from_millis(seconds * 1000)), ..Stop::default() },
             ..Job::default()
@@ -206,6 +216,7 @@ impl Case {
             .args([format!("--bs={}", self.block), format!("--iodepth={}", self.depth)])
             .args([format!("--rwmixread={mix}"), format!("--direct={}", u8::from(self.direct))])
             .args(self.fio)
+            .args(self.huge_pages.then_some("--mem=mmaphuge"))
             .output()?;
         let text = String::from_utf8_lossy(&output.stdout);
         let json: Value = serde_json::from_str(&text[text.find('{').ok_or("fio printed no JSON")?..])?;

@@ -123,6 +123,7 @@ pub(crate) fn read(section: &Section, around: &dyn Surroundings) -> Result<Read,
         offset: keys.bytes("offset")?.unwrap_or_default(),
         size: keys.bytes("size")?.filter(|size| size.0 > 0),
         direct: direct && engine != Engine::Mmap,
+        huge_pages: keys.or("mem", false, huge_pages)?,
         invalidate: !direct && keys.flag("invalidate", true)?,
         sync: if direction.writes() { sync(&keys)? } else { Sync::None },
         end_fsync: direction.writes() && keys.flag("end_fsync", false)?,
@@ -415,6 +416,16 @@ fn pace(keys: &Keys<'_>, asked: &Asked) -> Result<Pacing, MethodError> {
     // Each of fio's processes keeps the pace, ours is that of all together.
     let iops = per_second * f64::from(asked.numjobs);
     Ok(if poisson { Pacing::Poisson { iops } } else { Pacing::Fixed { iops } })
+}
+
+/// Whether the memory that fio is to take the buffers from is in huge pages.
+fn huge_pages(entry: &Entry) -> Result<bool, MethodError> {
+    let text = entry.text()?;
+    match text.split_once(':').map_or(text, |(kind, _)| kind) {
+        "malloc" | "shm" | "mmap" | "mmapshared" => Ok(false),
+        "shmhuge" | "mmaphuge" => Ok(true),
+        _ => Err(entry.bad("buffers are taken from malloc, shm, mmap, shmhuge or mmaphuge")),
+    }
 }
 
 /// A name of one file; fio parts several with colons.

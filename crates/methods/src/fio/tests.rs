@@ -77,6 +77,12 @@ fn a_job_ends_as_fios_does() {
 }
 
 #[test]
+fn buffers_lie_where_fios_do() {
+    assert!(!one("").huge_pages && !one("mem=shm").huge_pages && !one("iomem=mmapshared").huge_pages);
+    assert!(one("mem=mmaphuge").huge_pages && one("iomem=shmhuge").huge_pages);
+}
+
+#[test]
 fn each_key_goes_where_it_belongs() {
     let plain = one("");
     assert_eq!((plain.direct, plain.invalidate, plain.engine, plain.depth), (false, true, Engine::Psync, 1));

@@ -72,6 +72,7 @@ fn a_run_carries_steps_with_percentiles() {
     assert_eq!(keys(observing), ["cpu_us", "dropped", "samples"]);
     assert!(observing["cpu_us"].as_f64().unwrap() > 0.0);
     assert_eq!((&step["job"]["invalidate"], &step["job"]["interval_s"]), (&false.into(), &0.1.into()));
+    assert_eq!(step["job"]["huge_pages"], false);
     assert_eq!(keys(&step["cpu"]), ["total_us_per_op"]);
     assert!((step["cpu"]["total_us_per_op"].as_f64().unwrap() - 2.76).abs() < 0.001);
     let read = &step["read"];
