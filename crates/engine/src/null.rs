@@ -115,6 +115,9 @@ impl Queue for Null<'_> {
         let (slot, _, result) = self.pending.swap_remove(ready);
         Some((slot, result))
     }
+    fn is_all_done(&self) -> bool {
+        self.pending.iter().all(|(_, due, _)| *due <= self.now)
+    }
     fn flush(&mut self, _data_only: bool) -> Result<(), i32> {
         Ok(())
     }

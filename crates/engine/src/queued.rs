@@ -33,6 +33,8 @@ pub(crate) trait Queue {
     /// Sends; waits for at least one completion if told to, for so long at most.
     fn enter(&mut self, wait: bool, at_most: Option<Duration>) -> Result<(), i32>;
     fn reap(&mut self) -> Option<(u32, i32)>;
+    /// Has all that was sent completed, though it may not have been reaped?
+    fn is_all_done(&self) -> bool;
     /// Makes durable, at once.
     fn flush(&mut self, data_only: bool) -> Result<(), i32>;
 }
@@ -98,7 +100,7 @@ impl<Q: Queue> Loop<'_, '_, '_, Q> {
             if !self.is_over() {
                 self.check(now);
             }
-            self.refill.look(now, completed);
+            self.refill.look(now, completed, || self.queue.is_all_done());
             let more = self.send(now);
             if self.free.len() == depth {
                 if self.is_over() {
@@ -353,6 +355,10 @@ impl Queue for Rings<'_> {
     #[inline]
     fn reap(&mut self) -> Option<(u32, i32)> {
         self.ring.reap()
+    }
+    #[inline]
+    fn is_all_done(&self) -> bool {
+        self.ring.is_all_done()
     }
     fn flush(&mut self, data_only: bool) -> Result<(), i32> {
         flush(self.fd, data_only)

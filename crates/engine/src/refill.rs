@@ -1,11 +1,14 @@
 //! How many operations a queue is refilled with by one `enter`. On a disk each should go as soon as there is room for it:
 //! waiting for company leaves the device idle for a moment, 5–9 % of the rate. Where the CPU is the limit (page cache, zram)
-//! batches of 16 cost a fifth less. Which of the two a target is shows by trying.
+//! batches of 16 cost a fifth less. What answers within the `enter` that asks (the page cache) has no moment to be idle in and
+//! always gets batches; which of the two another target is shows by trying.
 
 use sys::clock::Rate;
 
 /// What one `enter` sends at most; beyond 16 nothing is gained.
 pub(crate) const BATCH: u32 = 16;
+/// So many looks that find all done make a target one that answers at once; a disk's queue is hardly ever empty at all of them.
+const AT_ONCE: u8 = 2;
 /// Length of a try. Each way has two, in turns.
 const TRY_NS: f64 = 10e6;
 const TRIES: u8 = 4;
@@ -24,6 +27,8 @@ pub(crate) struct Refill {
     /// Completions by single refills and by batches, and all when the present try began.
     gained: [u64; 2],
     before: u64,
+    /// Looks in a row that found all done: nothing was ever waited for.
+    all_done: u8,
     try_ticks: u64,
     keep_ticks: u64,
 }
@@ -34,22 +39,27 @@ impl Refill {
         let try_ticks = rate.ticks(TRY_NS) as u64;
         let (most, turn, until) = if choose { (1, 0, now + try_ticks) } else { (BATCH, TRIES, u64::MAX) };
         let keep_ticks = rate.ticks(KEEP_NS) as u64;
-        Refill { most, turn, until, gained: [0; 2], before: 0, try_ticks, keep_ticks }
+        Refill { most, turn, until, gained: [0; 2], before: 0, all_done: 0, try_ticks, keep_ticks }
     }
     /// What to send at most.
     #[inline(always)]
     pub(crate) fn most(&self) -> u32 {
         self.most
     }
-    /// To be called now and then with all completions so far.
+    /// To be called after each `enter`, with all completions so far and whether the target has answered all.
     #[inline(always)]
-    pub(crate) fn look(&mut self, now: u64, completed: u64) {
+    pub(crate) fn look(&mut self, now: u64, completed: u64, is_all_done: impl FnOnce() -> bool) {
         if now >= self.until {
-            self.next(now, completed);
+            self.next(now, completed, is_all_done());
         }
     }
     #[cold]
-    fn next(&mut self, now: u64, completed: u64) {
+    fn next(&mut self, now: u64, completed: u64, is_all_done: bool) {
+        self.all_done = if is_all_done { (self.all_done + 1).min(AT_ONCE) } else { 0 };
+        if self.all_done == AT_ONCE {
+            (self.turn, self.most, self.until) = (TRIES, BATCH, now + self.keep_ticks);
+            return;
+        }
         if self.turn == TRIES {
             (self.turn, self.gained) = (0, [0; 2]);
         } else {
@@ -80,7 +90,7 @@ mod tests {
         for _ in 0..TRIES {
             completed += if refill.most() == 1 { singles } else { batches };
             now += step;
-            refill.look(now, completed);
+            refill.look(now, completed, || false);
         }
         refill.most()
     }
@@ -93,15 +103,29 @@ mod tests {
     }
 
     #[test]
+    fn what_answers_at_once_always_gets_batches() {
+        let rate = Clock::best().rate();
+        let (step, keep) = (rate.ticks(TRY_NS) as u64, rate.ticks(KEEP_NS) as u64);
+        let mut refill = Refill::new(0, rate, true);
+        refill.look(step, 9, || true);
+        refill.look(2 * step, 9, || true);
+        assert_eq!(refill.most(), BATCH, "without a trial");
+        refill.look(2 * step + keep, 9, || true);
+        assert_eq!((refill.turn, refill.most()), (TRIES, BATCH), "nor another");
+        refill.look(2 * step + 2 * keep, 9, || false);
+        assert_eq!((refill.turn, refill.most()), (0, 1), "until it has to be waited for");
+    }
+
+    #[test]
     fn it_is_tried_again_after_a_while() {
         let rate = Clock::best().rate();
         let mut refill = Refill::new(0, rate, true);
         let step = rate.ticks(TRY_NS) as u64;
-        (1..=4).for_each(|n| refill.look(n * step, n));
+        (1..=4).for_each(|n| refill.look(n * step, n, || false));
         assert_eq!((refill.turn, refill.most()), (TRIES, 1));
-        refill.look(5 * step, 5);
+        refill.look(5 * step, 5, || false);
         assert_eq!(refill.turn, TRIES);
-        refill.look(4 * step + rate.ticks(KEEP_NS) as u64 + 1, 6);
+        refill.look(4 * step + rate.ticks(KEEP_NS) as u64 + 1, 6, || false);
         assert_eq!((refill.turn, refill.most()), (0, 1));
         assert_eq!(Refill::new(0, rate, false).most(), BATCH);
     }

@@ -506,6 +506,12 @@ impl<'fd> Ring<'fd> {
         Some((slot, completion.result))
     }
 
+    /// Whether all that was sent has completed, though it may not have been reaped.
+    pub fn is_all_done(&self) -> bool {
+        // SAFETY: points into the mapping that `self._rings` holds.
+        unsafe { self.cq_tail.as_ref() }.load(Ordering::Acquire).wrapping_sub(self.head) == self.in_flight
+    }
+
     fn has_completion(&self) -> bool {
         // SAFETY: points into the mapping that `self._rings` holds.
         self.head != unsafe { self.cq_tail.as_ref() }.load(Ordering::Acquire)
