@@ -9,7 +9,7 @@
 mod common;
 
 use basics::Bytes;
-use basics::job::{Direction, Engine};
+use basics::job::{Direction, Engine, Order};
 use basics::stats;
 use basics::units::MIB;
 use common::{Case, Figures, Result, Round, TestFile, huge_pages_free, is_wanted, median, setting, spread};
@@ -76,26 +76,30 @@ fn main() -> Result<()> {
     let (rounds, seconds) = (setting("ROUNDS", 7), setting("RUN_SECONDS", 3));
     let most = setting("MOST_ROUNDS", rounds);
     let len = Bytes(setting("FILE_MIB", 1024) * MIB);
-    let case = |name, random, block, depth, engine, fio| Case {
+    let case = |name, order, block, depth, engine, fio| Case {
         name,
         direction: Direction::Read,
-        random,
+        order,
         block,
         depth,
         direct: true,
         engine,
+        warmup_s: 0,
         huge_pages: false,
         fio,
     };
     let mixed = Case {
         direction: Direction::Mixed { read_percent: 70 },
-        ..case("16 KiB 70/30, depth 4", true, 16384, 4, Engine::IoUring, URING)
+        ..case("16 KiB 70/30, depth 4", Order::Permuted, 16384, 4, Engine::IoUring, URING)
     };
     let cases = [
-        case("1 MiB sequential, depth 1", false, MIB, 1, Engine::Psync, PSYNC),
-        Case { huge_pages: true, ..case("1 MiB sequential, depth 1, huge pages", false, MIB, 1, Engine::Psync, PSYNC) },
-        case("4 KiB random, depth 1", true, 4096, 1, Engine::Psync, PSYNC),
-        case("4 KiB random, depth 32", true, 4096, 32, Engine::IoUring, URING),
+        case("1 MiB sequential, depth 1", Order::Sequential, MIB, 1, Engine::Psync, PSYNC),
+        Case {
+            huge_pages: true,
+            ..case("1 MiB sequential, depth 1, huge pages", Order::Sequential, MIB, 1, Engine::Psync, PSYNC)
+        },
+        case("4 KiB random, depth 1", Order::Permuted, 4096, 1, Engine::Psync, PSYNC),
+        case("4 KiB random, depth 32", Order::Permuted, 4096, 32, Engine::IoUring, URING),
         mixed.clone(),
         Case { name: "16 KiB 70/30, depth 4, huge pages", huge_pages: true, ..mixed },
     ];

@@ -39,11 +39,16 @@ fn measure(file: &File, size: u64, account: Option<&Account>) -> io::Result<Way>
         took.sort_by(f64::total_cmp);
         (took[took.len() / 4] - DELAY.0 as f64).max(0.0)
     };
-    let (mut alone, alone_outside) = together(1, file, size, account)?;
-    let (_, crowd_outside) = together(CROWD, file, size, account)?;
-    let (small, large) = (beyond(&mut alone), beyond(&mut took(file, size, SIZES[1], LARGE)?));
-    let per_byte = ((large - small) / (SIZES[1] - SIZES[0]) as f64).max(0.0);
-    let mut way = Way::new((small - SIZES[0] as f64 * per_byte).max(0.0), per_byte, [alone_outside, crowd_outside]);
+    let [small_len, large_len] = SIZES;
+    let (mut alone, alone_outside) = together(1, small_len, SMALL, file, size, account)?;
+    let (_, crowd_outside) = together(CROWD, small_len, SMALL, file, size, account)?;
+    let (mut large, large_outside) = together(1, large_len, LARGE, file, size, account)?;
+    let (small, large) = (beyond(&mut alone), beyond(&mut large));
+    let each_byte = |beyond: f64| (beyond / (large_len - small_len) as f64).max(0.0);
+    let per_byte = each_byte(large - small);
+    let mut way = Way::new((small - small_len as f64 * per_byte).max(0.0), per_byte, [alone_outside, crowd_outside]);
+    // What is outside is a part of the way: no more than all of it, whatever other programs did meanwhile.
+    way.outside_per_byte = each_byte(large_outside - alone_outside).min(per_byte);
     way.flush = beyond(&mut flushes(file)?);
     Ok(way)
 }
@@ -60,18 +65,25 @@ fn flushes(file: &File) -> io::Result<Vec<f64>> {
     Ok(took)
 }
 
-/// The times of small requests when so many are under way, and what they take on average beyond the kernel's account.
-fn together(n: usize, file: &File, size: u64, account: Option<&Account>) -> io::Result<(Vec<f64>, f64)> {
+/// The times of requests of `len` bytes when so many are under way, and what they take on average beyond the kernel's account.
+fn together(
+    n: usize,
+    len: usize,
+    time: Duration,
+    file: &File,
+    size: u64,
+    account: Option<&Account>,
+) -> io::Result<(Vec<f64>, f64)> {
     let reads = || account.and_then(|account| account.read().ok()).map(|[reads, _]| reads);
     let before = reads();
     let times = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..n).map(|_| scope.spawn(|| took(file, size, SIZES[0], SMALL))).collect();
+        let threads: Vec<_> = (0..n).map(|_| scope.spawn(|| took(file, size, len, time))).collect();
         let joined =
             threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into())));
         joined.collect::<io::Result<Vec<_>>>()
     })?
     .concat();
-    let here = Sum { requests: times.len() as u64, nanos: times.iter().sum() };
+    let here = Sum { requests: times.len() as u64, nanos: times.iter().sum(), bytes: 0 };
     let outside = match (before, reads()) {
         (Some(before), Some(after)) => (here.mean() - after.since(before).mean()).max(0.0),
         _ => 0.0,

@@ -27,19 +27,28 @@ const LATE: f64 = 100e3;
 /// What can be outside the kernel's account on any machine, alone and in a crowd, ns: more was another program's doing.
 const MOST_OUTSIDE: [f64; 2] = [30e3, 60e3];
 
-/// Requests and the sum of their times.
+/// Requests, the sum of their times, and their bytes where those are known.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Sum {
     pub requests: u64,
     pub nanos: f64,
+    pub bytes: u64,
 }
 
 impl Sum {
     pub fn since(self, before: Sum) -> Sum {
-        Sum { requests: self.requests.saturating_sub(before.requests), nanos: self.nanos - before.nanos }
+        Sum {
+            requests: self.requests.saturating_sub(before.requests),
+            nanos: self.nanos - before.nanos,
+            bytes: self.bytes.saturating_sub(before.bytes),
+        }
     }
     pub fn mean(self) -> f64 {
         self.nanos / self.requests.max(1) as f64
+    }
+    /// Bytes of a request, on average.
+    pub fn length(self) -> f64 {
+        self.bytes as f64 / self.requests.max(1) as f64
     }
 }
 
@@ -64,10 +73,13 @@ impl Account {
     }
 }
 
-/// Fields 1, 4, 5, 8: reads, their ms, writes, their ms.
+/// Fields 1, 3, 4 and 5, 7, 8: reads, their sectors of 512 B, their ms; writes, theirs.
 fn parse(text: &str) -> Option<[Sum; 2]> {
     let fields: Vec<u64> = text.split_whitespace().map_while(|field| field.parse().ok()).collect();
-    let sum = |at: usize| Some(Sum { requests: *fields.get(at)?, nanos: *fields.get(at + 3)? as f64 * 1e6 });
+    let sum = |at: usize| {
+        let (requests, sectors, millis) = (*fields.get(at)?, *fields.get(at + 2)?, *fields.get(at + 3)?);
+        Some(Sum { requests, nanos: millis as f64 * 1e6, bytes: sectors * 512 })
+    };
     Some([sum(0)?, sum(4)?])
 }
 
@@ -86,6 +98,8 @@ pub(crate) struct Way {
     /// What programs see beyond the kernel's account, ns: their own way into the device's queue and back, when one request is
     /// under way and when [`CROWD`] are.
     pub outside: [f64; 2],
+    /// And of each byte, ns: the pages of a large buffer are pinned before, and let go after.
+    pub outside_per_byte: f64,
     /// When the last look at each direction was, and how many of its requests were under way on average before it.
     at: [Nanos; 2],
     busy: [f64; 2],
@@ -140,7 +154,8 @@ impl Way {
             if apart <= AGREE * took.requests as f64 {
                 // By Little's law; the other direction counts as well, and is about as busy as at its own last look.
                 self.busy[side] = took.nanos / (now.0.saturating_sub(since.0)).max(1) as f64;
-                let lacks = took.mean() + self.outside(self.busy.iter().sum()) - due.mean();
+                let outside = self.outside(self.busy.iter().sum()) + self.outside_per_byte * took.length();
+                let lacks = took.mean() + outside - due.mean();
                 self.base[side] = (self.base[side] + GAIN * lacks).clamp(0.0, self.most);
             }
         }
@@ -155,7 +170,7 @@ mod tests {
     fn the_kernels_line_is_read() {
         let line = "    1200        3    96000      870      400        0     6400      512        0      900     1382        0        0        0        0        7        2\n";
         let [reads, writes] = parse(line).unwrap();
-        assert_eq!((reads, writes.requests), (Sum { requests: 1200, nanos: 870e6 }, 400));
+        assert_eq!((reads, writes.requests), (Sum { requests: 1200, nanos: 870e6, bytes: 96000 * 512 }, 400));
         assert_eq!(writes.mean(), 1.28e6);
         assert!(parse("12 3 4").is_none() && parse("").is_none());
     }
@@ -218,22 +233,45 @@ mod tests {
     fn requests_that_were_split_on_the_way_say_nothing() {
         let mut way = Way::new(44_000.0, 0.0, [0.0; 2]);
         (0..200).for_each(|_| way.answered(true, Nanos(500_000), Nanos(0)));
-        way.look(Nanos(1), [Sum { requests: 100, nanos: 100.0 * 900_000.0 }, Sum::default()]);
+        way.look(Nanos(1), [Sum { requests: 100, nanos: 100.0 * 900_000.0, bytes: 0 }, Sum::default()]);
         assert_eq!(way.base, [44_000.0; 2]);
         // And the next look begins anew.
         (0..100).for_each(|_| way.answered(true, Nanos(500_000), Nanos(0)));
-        way.look(Nanos(1), [Sum { requests: 200, nanos: 100.0 * 900_000.0 + 100.0 * 510_000.0 }, Sum::default()]);
+        way.look(
+            Nanos(1),
+            [Sum { requests: 200, nanos: 100.0 * 900_000.0 + 100.0 * 510_000.0, bytes: 0 }, Sum::default()],
+        );
         assert!((way.base[0] - 48_000.0).abs() < 1.0, "{way:?}");
+    }
+
+    #[test]
+    fn what_large_buffers_cost_outside_counts_by_the_byte() {
+        let mut way = Way::new(40_000.0, 0.0, [0.0; 2]);
+        way.outside_per_byte = 0.05;
+        let mut kernel = Sum::default();
+        for turn in 1..=50 {
+            for _ in 0..100 {
+                way.answered(true, Nanos(2_500_000), Nanos(0));
+                // What the kernel counts is 30 µs beyond the answer; the MiB costs another 52 outside of its account.
+                kernel = Sum {
+                    requests: kernel.requests + 1,
+                    nanos: kernel.nanos + 2_500_000.0 + 30_000.0 - way.base[0],
+                    bytes: kernel.bytes + (1 << 20),
+                };
+            }
+            way.look(Nanos(turn * 100_000_000), [kernel, Sum::default()]);
+        }
+        assert!((way.base[0] - 30_000.0 - 0.05 * f64::from(1 << 20)).abs() < 100.0, "{way:?}");
     }
 
     #[test]
     fn a_few_requests_wait_for_more() {
         let mut way = Way::new(0.0, 0.0, [0.0; 2]);
         (0..10).for_each(|_| way.answered(false, Nanos(1000), Nanos(0)));
-        way.look(Nanos(1), [Sum::default(), Sum { requests: 10, nanos: 1e6 }]);
+        way.look(Nanos(1), [Sum::default(), Sum { requests: 10, nanos: 1e6, bytes: 0 }]);
         assert_eq!(way.base[1], 0.0);
         (0..60).for_each(|_| way.answered(false, Nanos(1000), Nanos(0)));
-        way.look(Nanos(1), [Sum::default(), Sum { requests: 70, nanos: 7e6 }]);
+        way.look(Nanos(1), [Sum::default(), Sum { requests: 70, nanos: 7e6, bytes: 0 }]);
         assert!(way.base[1] > 0.0);
     }
 }

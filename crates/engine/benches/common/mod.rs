@@ -108,11 +108,15 @@ pub struct Round {
 pub struct Case {
     pub name: &'static str,
     pub direction: Direction,
-    pub random: bool,
+    /// fio visits each block once a pass like [`Order::Permuted`], and with `norandommap` draws like [`Order::Uniform`]. Of a
+    /// page-cached file the CPU's cache still holds some of what is drawn again, and nothing of what waits for its pass.
+    pub order: Order,
     pub block: u64,
     pub depth: u32,
     pub direct: bool,
     pub engine: Engine,
+    /// Seconds that run first and are not counted.
+    pub warmup_s: u64,
     /// Buffers of both in huge pages; fio needs them reserved, see [`huge_pages_free`].
     pub huge_pages: bool,
     /// fio's name of the engine, and further options for it.
@@ -155,11 +159,12 @@ impl Case {
     pub fn job(&self, seconds: u64) -> Job {
         Job {
             direction: self.direction,
-            order: if self.random { Order::Permuted } else { Order::Sequential },
+            order: self.order,
             block: Block::Fixed(Bytes(self.block)),
             depth: self.depth,
             direct: self.direct,
             huge_pages: self.huge_pages,
+            warmup: Nanos::from_millis(self.warmup_s * 1000),
             engine: self.engine,
             stop: Stop { time: Some(Nanos::from_millis(seconds * 1000)), ..Stop::default() },
             ..Job::default()
@@ -199,7 +204,7 @@ impl Case {
 
     /// A round of fio, told to keep the same latencies (`lat`, from submission to completion) and the page cache.
     pub fn fio(&self, file: &TestFile, len: Bytes, seconds: u64) -> Result<Round> {
-        let rw = match (self.direction, self.random) {
+        let rw = match (self.direction, self.order != Order::Sequential) {
             (Direction::Read, false) => "read",
             (Direction::Read, true) => "randread",
             (Direction::Write, false) => "write",
@@ -217,6 +222,7 @@ impl Case {
             .args([format!("--rwmixread={mix}"), format!("--direct={}", u8::from(self.direct))])
             .args(self.fio)
             .args(self.huge_pages.then_some("--mem=mmaphuge"))
+            .arg(format!("--ramp_time={}s", self.warmup_s))
             .output()?;
         let text = String::from_utf8_lossy(&output.stdout);
         let json: Value = serde_json::from_str(&text[text.find('{').ok_or("fio printed no JSON")?..])?;
