@@ -217,6 +217,11 @@ impl EngineUse {
         self.without(Self::DIRECT_WRITES)
     }
 
+    /// Why buffers lie in usual pages although the job asked for huge ones.
+    pub fn huge_pages_refused(&self) -> Option<&str> {
+        self.without(Self::HUGE_PAGES)
+    }
+
     fn without(&self, feature: &str) -> Option<&str> {
         self.dropped.iter().find(|(dropped, _)| dropped == feature).map(|(_, why)| why.as_str())
     }

@@ -1,11 +1,12 @@
 //! What a job means on a given target: which bytes each thread may use, how many operations and bytes are its share. All
 //! that cannot be is refused here, before anything is touched.
 
-use crate::buffers::Layout;
+use crate::buffers::{Layout, pages};
 use crate::{EngineError, Target, memory};
 use basics::job::Engine;
 use basics::units::GIB;
 use basics::{Bytes, Job};
+use sys::memory::{HUGE_PAGE, Pages};
 
 /// One thread's part of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,7 +118,12 @@ pub(crate) fn fits(job: &Job, target: &Target<'_>, available: Option<u64>) -> Re
             // Before the choice of an engine, since its probe makes a thread's buffers already.
             let slots = if matches!(job.engine, Engine::Psync | Engine::Mmap) { 1 } else { job.depth };
             let stride = Layout::new(job, slots).stride() as u64;
-            stride.saturating_mul(u64::from(slots)).saturating_mul(u64::from(job.threads))
+            let of_thread = stride.saturating_mul(u64::from(slots));
+            let of_thread = match pages(job) {
+                Pages::Usual => of_thread,
+                Pages::Huge => of_thread.checked_next_multiple_of(HUGE_PAGE as u64).unwrap_or(u64::MAX),
+            };
+            of_thread.saturating_mul(u64::from(job.threads))
         }
     };
     if need <= available {

@@ -100,7 +100,7 @@ impl<Q: Queue> Loop<'_, '_, '_, Q> {
             if !self.is_over() {
                 self.check(now);
             }
-            self.refill.look(now, completed, || self.queue.is_all_done());
+            let looks = self.refill.is_due(now);
             let more = self.send(now);
             if self.free.len() == depth {
                 if self.is_over() {
@@ -116,13 +116,17 @@ impl<Q: Queue> Loop<'_, '_, '_, Q> {
                 }
                 continue;
             }
-            let (wait, at_most) = self.patience(more, now);
+            // A look sees what has completed by the sending alone.
+            let (wait, at_most) = if looks { (false, None) } else { self.patience(more, now) };
             if let Err(errno) = self.queue.enter(wait, at_most) {
                 // The ring itself is broken; what it holds will not come back through it.
                 self.fail(Ended::Failed { what: "io_uring_enter", offset: Bytes(0), errno });
                 return;
             }
             now = clock.ticks();
+            if looks {
+                self.refill.look(now, completed, self.queue.is_all_done());
+            }
             // No more are taken than the next `enter` refills: what the program has no time for yet is still on its way, and
             // `depth` operations always are (Little's law holds). At a rate, nobody waits for a slot.
             let most = if self.worker.schedule.is_some() { u32::MAX } else { self.refill.most() };

@@ -7,7 +7,7 @@ use sys::clock::Rate;
 
 /// What one `enter` sends at most; beyond 16 nothing is gained.
 pub(crate) const BATCH: u32 = 16;
-/// So many looks that find all done make a target one that answers at once; a disk's queue is hardly ever empty at all of them.
+/// So many looks in a row that find all done make a target one that answers at once: what was sent last has had no time.
 const AT_ONCE: u8 = 2;
 /// Length of a try. Each way has two, in turns.
 const TRY_NS: f64 = 10e6;
@@ -27,7 +27,7 @@ pub(crate) struct Refill {
     /// Completions by single refills and by batches, and all when the present try began.
     gained: [u64; 2],
     before: u64,
-    /// Looks in a row that found all done: nothing was ever waited for.
+    /// Looks in a row that found all done.
     all_done: u8,
     try_ticks: u64,
     keep_ticks: u64,
@@ -46,15 +46,15 @@ impl Refill {
     pub(crate) fn most(&self) -> u32 {
         self.most
     }
-    /// To be called after each `enter`, with all completions so far and whether the target has answered all.
+    /// Is it time for a look?
     #[inline(always)]
-    pub(crate) fn look(&mut self, now: u64, completed: u64, is_all_done: impl FnOnce() -> bool) {
-        if now >= self.until {
-            self.next(now, completed, is_all_done());
-        }
+    pub(crate) fn is_due(&self, now: u64) -> bool {
+        now >= self.until
     }
+    /// To be called then, after an `enter` that has not waited, with all completions before it and whether the target had
+    /// answered everything when it returned.
     #[cold]
-    fn next(&mut self, now: u64, completed: u64, is_all_done: bool) {
+    pub(crate) fn look(&mut self, now: u64, completed: u64, is_all_done: bool) {
         self.all_done = if is_all_done { (self.all_done + 1).min(AT_ONCE) } else { 0 };
         if self.all_done == AT_ONCE {
             (self.turn, self.most, self.until) = (TRIES, BATCH, now + self.keep_ticks);
@@ -90,7 +90,8 @@ mod tests {
         for _ in 0..TRIES {
             completed += if refill.most() == 1 { singles } else { batches };
             now += step;
-            refill.look(now, completed, || false);
+            assert!(refill.is_due(now));
+            refill.look(now, completed, false);
         }
         refill.most()
     }
@@ -107,12 +108,12 @@ mod tests {
         let rate = Clock::best().rate();
         let (step, keep) = (rate.ticks(TRY_NS) as u64, rate.ticks(KEEP_NS) as u64);
         let mut refill = Refill::new(0, rate, true);
-        refill.look(step, 9, || true);
-        refill.look(2 * step, 9, || true);
+        refill.look(step, 9, true);
+        refill.look(2 * step, 9, true);
         assert_eq!(refill.most(), BATCH, "without a trial");
-        refill.look(2 * step + keep, 9, || true);
+        refill.look(2 * step + keep, 9, true);
         assert_eq!((refill.turn, refill.most()), (TRIES, BATCH), "nor another");
-        refill.look(2 * step + 2 * keep, 9, || false);
+        refill.look(2 * step + 2 * keep, 9, false);
         assert_eq!((refill.turn, refill.most()), (0, 1), "until it has to be waited for");
     }
 
@@ -121,11 +122,10 @@ mod tests {
         let rate = Clock::best().rate();
         let mut refill = Refill::new(0, rate, true);
         let step = rate.ticks(TRY_NS) as u64;
-        (1..=4).for_each(|n| refill.look(n * step, n, || false));
+        (1..=4).for_each(|n| refill.look(n * step, n, false));
         assert_eq!((refill.turn, refill.most()), (TRIES, 1));
-        refill.look(5 * step, 5, || false);
-        assert_eq!(refill.turn, TRIES);
-        refill.look(4 * step + rate.ticks(KEEP_NS) as u64 + 1, 6, || false);
+        assert!(!refill.is_due(5 * step));
+        refill.look(4 * step + rate.ticks(KEEP_NS) as u64 + 1, 6, false);
         assert_eq!((refill.turn, refill.most()), (0, 1));
         assert_eq!(Refill::new(0, rate, false).most(), BATCH);
     }

@@ -206,14 +206,14 @@ fn a_steady_target_is_known_early() {
     }
 }
 
-/// A stall longer than an interval leaves empty intervals, and they come in time.
 /// A kernel need not have any; then the record says so, and the job runs all the same.
 #[test]
 fn huge_pages_are_had_or_said_to_be_missing() {
     let allowed = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
     let never = allowed.is_empty() || allowed.contains("[never]");
     for engine in [Engine::Psync, Engine::IoUring] {
-        let job = Job { engine, huge_pages: true, stop: operations(64), ..buffered() };
+        let block = Block::Fixed(Bytes(64 << 10));
+        let job = Job { engine, block, huge_pages: true, stop: operations(64), ..buffered() };
         let outcome = measure(&job, target(&file(1 << 20), 1 << 20));
         let missing = outcome.engine.dropped.iter().any(|(what, _)| what == basics::EngineUse::HUGE_PAGES);
         assert!(missing || !never, "{:?}", outcome.engine);
@@ -224,6 +224,7 @@ fn huge_pages_are_had_or_said_to_be_missing() {
     assert!(dropped.iter().any(|(what, _)| what == basics::EngineUse::HUGE_PAGES), "no buffers: {dropped:?}");
 }
 
+/// A stall longer than an interval leaves empty intervals, and they come in time.
 #[test]
 fn a_stuck_thread_holds_nothing_back() {
     let stall = Some((Nanos::from_millis(400), Nanos::from_millis(200)));

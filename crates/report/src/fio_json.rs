@@ -206,6 +206,9 @@ fn options(step: &StepRecord) -> Value {
         Sync::Fsync { every } => drop(put("fsync", every.to_string())),
         Sync::Fdatasync { every } => drop(put("fdatasync", every.to_string())),
     }
+    if job.huge_pages {
+        put("mem", "mmaphuge".to_owned());
+    }
     if job.end_fsync {
         put("end_fsync", "1".to_owned());
     }

@@ -190,6 +190,9 @@ fn in_a_line(job: &Job, way: Option<&str>) -> String {
         parts.push(format!("{} threads", job.threads));
     }
     parts.extend(way.map(str::to_owned));
+    if job.huge_pages {
+        parts.push("huge pages".to_owned());
+    }
     match job.sync {
         Sync::None => {}
         Sync::Dsync => parts.push("O_DSYNC".to_owned()),

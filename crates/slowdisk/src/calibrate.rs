@@ -2,7 +2,7 @@
 //! loop device itself; what they take beyond that is the way, and beyond the kernel's account the part of it outside.
 
 use crate::disk::Disk;
-use crate::way::{Account, Sum, Way};
+use crate::way::{Account, MOST_OUTSIDE_PER_BYTE, Sum, Way, agree};
 use basics::Nanos;
 use rustix::fs::OFlags;
 use std::fs::File;
@@ -48,7 +48,7 @@ fn measure(file: &File, size: u64, account: Option<&Account>) -> io::Result<Way>
     let per_byte = each_byte(large - small);
     let mut way = Way::new((small - small_len as f64 * per_byte).max(0.0), per_byte, [alone_outside, crowd_outside]);
     // What is outside is a part of the way: no more than all of it, whatever other programs did meanwhile.
-    way.outside_per_byte = each_byte(large_outside - alone_outside).min(per_byte);
+    way.outside_per_byte = each_byte(large_outside - alone_outside).min(per_byte).min(MOST_OUTSIDE_PER_BYTE);
     way.flush = beyond(&mut flushes(file)?);
     Ok(way)
 }
@@ -85,7 +85,9 @@ fn together(
     .concat();
     let here = Sum { requests: times.len() as u64, nanos: times.iter().sum(), bytes: 0 };
     let outside = match (before, reads()) {
-        (Some(before), Some(after)) => (here.mean() - after.since(before).mean()).max(0.0),
+        (Some(before), Some(after)) if agree(after.since(before).requests, here.requests) => {
+            (here.mean() - after.since(before).mean()).max(0.0)
+        }
         _ => 0.0,
     };
     Ok((times, outside))

@@ -17,6 +17,12 @@ const LEAST: u64 = 64;
 /// split or merged between them, and their times are not comparable.
 const AGREE: f64 = 0.02;
 const UNDER_WAY: u64 = 16;
+
+/// Whether two counts of the same requests are near enough for their times to be held against each other.
+pub(crate) fn agree(kernel: u64, counted: u64) -> bool {
+    kernel.abs_diff(counted).saturating_sub(UNDER_WAY) as f64 <= AGREE * kernel as f64
+}
+
 /// Share of what is lacking that one look adds: less than 1, for a look also sees chance.
 const GAIN: f64 = 0.4;
 /// So much may the way come to cost beyond what it cost at the start, ns: more is a machine without time for it. That cannot be
@@ -26,6 +32,9 @@ const MOST_MORE: f64 = 150e3;
 const LATE: f64 = 100e3;
 /// What can be outside the kernel's account on any machine, alone and in a crowd, ns: more was another program's doing.
 const MOST_OUTSIDE: [f64; 2] = [30e3, 60e3];
+
+/// Nor of each byte: pages are pinned and released at some 30 GB/s.
+pub(crate) const MOST_OUTSIDE_PER_BYTE: f64 = 0.1;
 
 /// Requests, the sum of their times, and their bytes where those are known.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -150,8 +159,7 @@ impl Way {
             }
             self.looked[side] = [taken, owed];
             let since = std::mem::replace(&mut self.at[side], now);
-            let apart = took.requests.abs_diff(due.requests).saturating_sub(UNDER_WAY) as f64;
-            if apart <= AGREE * took.requests as f64 {
+            if agree(took.requests, due.requests) {
                 // By Little's law; the other direction counts as well, and is about as busy as at its own last look.
                 self.busy[side] = took.nanos / (now.0.saturating_sub(since.0)).max(1) as f64;
                 let outside = self.outside(self.busy.iter().sum()) + self.outside_per_byte * took.length();

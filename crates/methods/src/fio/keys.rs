@@ -451,6 +451,7 @@ fn idle(keys: &Keys<'_>, asked: &Asked, random: bool) -> Vec<String> {
         ("random_distribution", !random, "nothing is random"),
         ("randrepeat", keys.get("randseed").is_some(), "randseed says it"),
         ("invalidate", job.direct, "direct I/O meets no cache"),
+        ("mem", asked.null || job.engine == Engine::Mmap, "no buffers are used"),
         ("fsync", !job.direction.writes(), "nothing is written"),
         ("fdatasync", !job.direction.writes(), "nothing is written"),
         ("end_fsync", !job.direction.writes(), "nothing is written"),
