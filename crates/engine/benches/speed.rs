@@ -9,7 +9,7 @@ mod common;
 use basics::job::{Direction, Engine, Order, Stop};
 use basics::units::MIB;
 use basics::{Bytes, Interval, Job, Nanos};
-use common::{Case, Result, Round, TestFile, is_wanted, median, per_operation, setting, spread};
+use common::{Case, Result, Round, TestFile, is_wanted, median, per_operation, setting, spread, was_a_round};
 use engine::{Control, Target, run};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
@@ -150,6 +150,9 @@ fn main() -> Result<()> {
         case("cached, psync, fio as it comes", 1, false, Engine::Psync, PLAIN),
         case("direct, io_uring, depth 32", 32, true, Engine::IoUring, URING),
     ];
+    if was_a_round(&cases)? {
+        return Ok(());
+    }
     println!("{rounds} interleaved rounds of {seconds} s on one core; ± is half the distance of the quartiles\n");
     cached_and_direct(&cases, len, rounds, seconds)?;
     null(rounds)
