@@ -329,7 +329,14 @@ pub const MOST_EACH: u64 = 4096;
 /// Most threads that are accepted.
 pub const MOST_THREADS: u32 = 256;
 
+/// Blocks up to this length lie in one page of any kernel.
+const PAGE: Bytes = Bytes(4096);
+
 impl Job {
+    /// Whether its buffers are to lie in huge pages: as asked, but for blocks that are in one piece in any case.
+    pub fn wants_huge_pages(&self) -> bool {
+        self.huge_pages && self.block.largest() > PAGE
+    }
     /// Checks what can be checked without a target.
     ///
     /// # Errors

@@ -50,15 +50,15 @@ impl Layout {
     }
 }
 
-/// What the job's buffers are to be made of. Blocks of a page are in one piece in any case.
+/// What the job's buffers are to be made of.
 pub(crate) fn pages(job: &Job) -> Pages {
-    if job.huge_pages && job.block.largest().0 as usize > PAGE { Pages::Huge } else { Pages::Usual }
+    if job.wants_huge_pages() { Pages::Huge } else { Pages::Usual }
 }
 
 /// What is not as asked of buffers that stay in RAM, each with the reason.
 pub(crate) fn without(job: &Job, locked: std::io::Result<()>, buffer: &Buffer) -> Vec<(String, String)> {
     let unlocked = locked.err().map(|error| ("locked buffers".to_owned(), error.to_string()));
-    let scattered = match (pages(job) == Pages::Huge).then(|| buffer.is_huge()) {
+    let scattered = match job.wants_huge_pages().then(|| buffer.is_huge()) {
         None | Some(Ok(true)) => None,
         Some(Ok(false)) => Some("the kernel has none of 2 MiB, or none free".to_owned()),
         Some(Err(error)) => Some(format!("not known whether the kernel gave them: {error}")),

@@ -191,7 +191,7 @@ fn choose(job: &Job, target: &Target<'_>) -> Result<EngineUse, EngineError> {
     let mut without = Vec::new();
     without_depth(found.engine, job, &mut without);
     let from_buffers = matches!(target, Target::File { .. }) && found.engine != Engine::Mmap;
-    if job.huge_pages && !from_buffers {
+    if job.wants_huge_pages() && !from_buffers {
         without.push((EngineUse::HUGE_PAGES.to_owned(), "no buffers are used".to_owned()));
     }
     if let Target::File { fd, direct, .. } = target {

@@ -219,7 +219,8 @@ fn huge_pages_are_had_or_said_to_be_missing() {
         assert!(missing || !never, "{:?}", outcome.engine);
         assert_eq!(outcome.read.operations(), 64);
     }
-    let job = Job { huge_pages: true, stop: operations(64), ..Job::default() };
+    let block = Block::Fixed(Bytes(64 << 10));
+    let job = Job { block, huge_pages: true, stop: operations(64), ..Job::default() };
     let dropped = measure(&job, null(Nanos(0))).engine.dropped;
     assert!(dropped.iter().any(|(what, _)| what == basics::EngineUse::HUGE_PAGES), "no buffers: {dropped:?}");
 }

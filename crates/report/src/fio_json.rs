@@ -206,7 +206,7 @@ fn options(step: &StepRecord) -> Value {
         Sync::Fsync { every } => drop(put("fsync", every.to_string())),
         Sync::Fdatasync { every } => drop(put("fdatasync", every.to_string())),
     }
-    if job.huge_pages {
+    if job.wants_huge_pages() {
         put("mem", "mmaphuge".to_owned());
     }
     if job.end_fsync {

@@ -151,7 +151,8 @@ pub fn rw(job: &Job) -> &'static str {
 /// target know no O_DIRECT.
 pub fn job(step: &StepRecord) -> String {
     let way = (!matches!(step.target.as_str(), "memory" | "null")).then(|| way(step));
-    in_a_line(&step.job, way)
+    let refused = step.engine.as_ref().is_some_and(|engine| engine.huge_pages_refused().is_some());
+    in_a_line(&step.job, way, step.job.wants_huge_pages() && !refused)
 }
 
 /// A job that has not run, in a line.
@@ -162,10 +163,10 @@ pub fn asked(job: &Job, target: &Target) -> String {
         _ if job.direct => Some("direct"),
         _ => Some("buffered"),
     };
-    in_a_line(job, way)
+    in_a_line(job, way, job.wants_huge_pages())
 }
 
-fn in_a_line(job: &Job, way: Option<&str>) -> String {
+fn in_a_line(job: &Job, way: Option<&str>, huge_pages: bool) -> String {
     let mut parts = Vec::new();
     let block = match &job.block {
         Block::Fixed(size) => size.to_string(),
@@ -190,7 +191,7 @@ fn in_a_line(job: &Job, way: Option<&str>) -> String {
         parts.push(format!("{} threads", job.threads));
     }
     parts.extend(way.map(str::to_owned));
-    if job.huge_pages {
+    if huge_pages {
         parts.push("huge pages".to_owned());
     }
     match job.sync {

@@ -3,14 +3,12 @@
 
 use crate::layer::direct_refused;
 use crate::model::StepView;
+use basics::Job;
 use basics::job::Engine;
-use basics::{Bytes, Job};
 
 /// Regions whose lengths differ by more than this factor are different work: a cache may hold one and not the other. A
 /// test file that its first step fills is a little longer or shorter each time.
 const REGION: f64 = 2.0;
-/// Blocks up to this length are in one piece in any case.
-const PAGE: Bytes = Bytes(4096);
 
 /// What of the work differs so much that the figures say nothing about each other. How long a step ran and with which
 /// seed is no part of it.
@@ -48,11 +46,11 @@ fn apart(a: u64, b: u64) -> bool {
 /// Whether large blocks were in one piece for the disk.
 fn in_one_piece(step: &StepView<'_>) -> bool {
     let dropped = step.engine.is_some_and(|engine| engine.huge_pages_refused().is_some());
-    step.job.direct && step.job.huge_pages && !dropped
+    step.job.direct && step.job.wants_huge_pages() && !dropped
 }
 
 fn ran(a: &StepView<'_>, b: &StepView<'_>) -> Option<&'static str> {
-    if a.job.block.largest() > PAGE && in_one_piece(a) != in_one_piece(b) {
+    if in_one_piece(a) != in_one_piece(b) {
         return Some("the kind of memory pages that the buffers lie in");
     }
     let (used_a, used_b) = (a.engine?.used, b.engine?.used);
