@@ -3,7 +3,7 @@
 //! place and notes the address, as systemd's `sigbus.c` does.
 
 use rustix::fs::fstat;
-use rustix::mm::{Advice, MapFlags, MsyncFlags, ProtFlags, madvise, mmap, msync, munmap};
+use rustix::mm::{Advice, MapFlags, MsyncFlags, ProtFlags, madvise, mlock, mmap, msync, munmap};
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
@@ -114,6 +114,14 @@ impl Mapping {
         let advice = if random { Advice::Random } else { Advice::Sequential };
         // SAFETY: our own mapping; this advice changes no content.
         Ok(unsafe { madvise(self.at.as_ptr().cast(), self.len, advice) }?)
+    }
+    /// Reads all pages and keeps them in RAM until drop, against whatever would take them meanwhile.
+    ///
+    /// # Errors
+    /// `ENOMEM` or `EPERM` when RLIMIT_MEMLOCK is too small or a page cannot be read; the mapping is as usable as before.
+    pub fn lock(&self) -> io::Result<()> {
+        // SAFETY: our own mapping; locking changes no content.
+        Ok(unsafe { mlock(self.at.as_ptr().cast(), self.len) }?)
     }
     /// Loads one byte of each page of `len` bytes from `at` on.
     ///

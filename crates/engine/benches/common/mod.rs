@@ -15,6 +15,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
+use sys::map::Mapping;
 
 /// Failures of a bench are printed, not handled.
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -37,7 +38,10 @@ pub fn is_wanted(name: &str) -> bool {
 }
 
 /// A file that is removed at the end. Its folder is `BENCH_DIR`, or cargo's own for such things.
-pub struct TestFile(pub PathBuf);
+pub struct TestFile {
+    pub path: PathBuf,
+    held: Option<Mapping>,
+}
 
 impl TestFile {
     /// Written anew in pieces of 1 MiB, so that the page cache holds it in the same way each time, and synced.
@@ -52,12 +56,22 @@ impl TestFile {
             })
             .collect();
         let mut file = File::create(&path)?;
-        let out = TestFile(path);
+        let out = TestFile { path, held: None };
         for _ in 0..len.0 >> 20 {
             file.write_all(&piece)?;
         }
         file.sync_all()?;
         Ok(out)
+    }
+
+    /// Keeps it in the page cache as long as it exists. Without this a kernel that reclaims before it must (DAMON, a cgroup's
+    /// limit) has taken 3 to 9 thousand pages of it every four seconds, which every program then waited for.
+    pub fn held(mut self) -> Result<Self> {
+        let file = File::open(&self.path)?;
+        let held = Mapping::new(file.as_fd(), 0, file.metadata()?.len() as usize, false)?;
+        held.lock()?;
+        self.held = Some(held);
+        Ok(self)
     }
 }
 
@@ -84,8 +98,8 @@ pub fn was_a_round(cases: &[Case]) -> Result<bool> {
 
 impl Drop for TestFile {
     fn drop(&mut self) {
-        if let Err(error) = std::fs::remove_file(&self.0) {
-            eprintln!("{} is left behind: {error}", self.0.display());
+        if let Err(error) = std::fs::remove_file(&self.path) {
+            eprintln!("{} is left behind: {error}", self.path.display());
         }
     }
 }
@@ -152,7 +166,7 @@ struct Disk([(f64, f64); 2]);
 
 impl Disk {
     fn read(file: &TestFile) -> Result<Self> {
-        let dev = std::fs::metadata(&file.0)?.dev();
+        let dev = std::fs::metadata(&file.path)?.dev();
         // The kernel's own packing of a device number in 64 bits (glibc's `gnu_dev_major`, `gnu_dev_minor`).
         let (major, minor) = ((dev >> 8) & 0xfff, (dev & 0xff) | ((dev >> 12) & 0xfff00));
         let path = format!("/sys/dev/block/{major}:{minor}/stat");
@@ -189,8 +203,8 @@ impl Case {
 
     /// A round of this engine, in a process of its own as fio's is: an old one gets the pages again that it gave back, and
     /// these lie in RAM as they come.
-    pub fn ours(&self, file: &TestFile, len: Bytes, seconds: u64) -> Result<Round> {
-        let asked = [self.name, &file.0.to_string_lossy(), &len.0.to_string(), &seconds.to_string()].join("\n");
+    pub fn ours(&self, path: &Path, len: Bytes, seconds: u64) -> Result<Round> {
+        let asked = [self.name, &path.to_string_lossy(), &len.0.to_string(), &seconds.to_string()].join("\n");
         let output = Command::new(std::env::current_exe()?).env(ROUND, asked).output()?;
         if !output.status.success() {
             return Err(String::from_utf8_lossy(&output.stderr).into());
@@ -226,7 +240,7 @@ impl Case {
         let mut rounds = [Round::default(); 3];
         for who in (first..first + 3).map(|turn| turn % 3) {
             let before = Disk::read(file)?;
-            let mut round = if who == 0 { self.ours(file, len, seconds)? } else { self.fio(file, len, seconds)? };
+            let mut round = if who == 0 { self.ours(&file.path, len, seconds)? } else { self.fio(file, len, seconds)? };
             let [read, write] = Disk::read(file)?.since(before);
             (round.read.requests, round.read.disk_us) = read;
             (round.write.requests, round.write.disk_us) = write;
@@ -249,7 +263,7 @@ impl Case {
         let output = Command::new("fio")
             .args(["--name=peer", "--output-format=json", "--time_based", "--invalidate=0", "--randrepeat=0"])
             .args(["--lat_percentiles=1", "--clat_percentiles=0", "--percentile_list=50:99"])
-            .arg(format!("--filename={}", file.0.display()))
+            .arg(format!("--filename={}", file.path.display()))
             .args([format!("--size={}", len.0), format!("--runtime={seconds}"), format!("--rw={rw}")])
             .args([format!("--bs={}", self.block), format!("--iodepth={}", self.depth)])
             .args([format!("--rwmixread={mix}"), format!("--direct={}", u8::from(self.direct))])
