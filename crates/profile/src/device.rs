@@ -3,7 +3,7 @@
 //! medium: queue (if it is full, until one of those before is done), link (one after the other), medium (a free channel;
 //! latency and transfer), and whatever stalls, cache, zone and heat add. Seeded: equal arrivals, equal answers.
 
-use crate::distribution::{Sampler, unit};
+use crate::distribution::{Narrowed, Sampler, unit};
 use crate::format::{Cache, Direction, Flush, Link, Mixed, Pattern, Profile, ProfileError, Slowdown, Stall, Zone};
 use crate::split::{Run, Runs};
 use basics::{Bytes, Nanos};
@@ -94,7 +94,7 @@ struct Stream {
 /// Time on the medium.
 #[derive(Debug, Clone)]
 struct Medium {
-    latency: Sampler,
+    latency: Narrowed,
     us_per_byte: f64,
     /// Size in bytes and time in µs, rising.
     sizes: Vec<(f64, f64)>,
@@ -126,7 +126,7 @@ impl Medium {
         let mut sizes: Vec<(f64, f64)> = pattern.size_us.iter().filter_map(parse).collect();
         sizes.sort_by(|a, b| a.0.total_cmp(&b.0));
         let us_per_byte = pattern.bandwidth_mbps.map_or(0.0, |rate| 1.0 / rate);
-        Medium { latency: Sampler::new(pattern.latency_us.as_ref()), us_per_byte, sizes }
+        Medium { latency: Narrowed::new(pattern.latency_us.as_ref()), us_per_byte, sizes }
     }
     /// Nanoseconds for so many bytes.
     fn time(&self, len: f64, rng: &mut Xoshiro256PlusPlus) -> f64 {
@@ -224,6 +224,15 @@ impl Device {
     #[must_use]
     pub fn behind_a_kernel(self) -> Self {
         Device { runs: Some(Runs::default()), ..self }
+    }
+
+    /// What the device stands behind scatters by itself, by a standard deviation of so many µs: its own scatter is narrowed by
+    /// that, so that both together are the profile's, as far as they can be.
+    pub fn absorb(&mut self, deviation_us: f64) {
+        for side in self.sides.iter_mut().flatten() {
+            side.random.latency.absorb(deviation_us);
+            side.sequential.iter_mut().for_each(|medium| medium.latency.absorb(deviation_us));
+        }
     }
 
     /// Takes an operation at `now` and says when it will be done. Operations are told in the order in which they come: a

@@ -3,7 +3,7 @@
 
 use rand_distr::{Distribution, LogNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::Rng;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
 
 /// A distribution of latencies, in µs.
@@ -184,6 +184,49 @@ impl Sampler {
     }
 }
 
+/// Draws of a part of the scatter: each as far from the mean as what already scatters by itself leaves to be added.
+#[derive(Debug, Clone)]
+pub(crate) struct Narrowed {
+    sampler: Sampler,
+    /// Mean and standard deviation of its draws, µs, the slowest hundredth left out of the latter; once they are asked for.
+    shape: Option<(f64, f64)>,
+    /// By how much draws lie nearer to the mean, 0 to 1.
+    factor: f64,
+}
+
+impl Narrowed {
+    pub(crate) fn new(latency: Option<&Latency>) -> Self {
+        Narrowed { sampler: Sampler::new(latency), shape: None, factor: 1.0 }
+    }
+
+    /// Something else adds a scatter of that standard deviation, µs, to what is drawn: variances add.
+    pub(crate) fn absorb(&mut self, deviation_us: f64) {
+        let (_, own) = *self.shape.get_or_insert_with(|| shape(&self.sampler));
+        self.factor = if own > 0.0 { (1.0 - (deviation_us / own).powi(2)).max(0.0).sqrt() } else { 1.0 };
+    }
+
+    /// The next one, in µs.
+    pub(crate) fn draw(&self, rng: &mut Xoshiro256PlusPlus) -> f64 {
+        let drawn = self.sampler.draw(rng);
+        match self.shape {
+            Some((mean, _)) if self.factor < 1.0 => mean + (drawn - mean) * self.factor,
+            _ => drawn,
+        }
+    }
+}
+
+/// Mean and standard deviation of what it draws.
+fn shape(sampler: &Sampler) -> (f64, f64) {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
+    let mut drawn: Vec<f64> = (0..10_000).map(|_| sampler.draw(&mut rng)).collect();
+    let mean = drawn.iter().sum::<f64>() / drawn.len() as f64;
+    drawn.sort_by(f64::total_cmp);
+    let most = &drawn[..drawn.len() * 99 / 100];
+    let middle = most.iter().sum::<f64>() / most.len() as f64;
+    let variance = most.iter().map(|us| (us - middle).powi(2)).sum::<f64>() / most.len() as f64;
+    (mean, variance.sqrt())
+}
+
 /// The curve's value at a quantile.
 fn at(points: &[(f64, f64)], q: f64) -> f64 {
     let above = points.partition_point(|(point, _)| *point < q);
@@ -200,7 +243,6 @@ fn at(points: &[(f64, f64)], q: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rand_xoshiro::rand_core::SeedableRng;
 
     fn drawn(latency: &Latency, n: usize) -> Vec<f64> {
         latency.check().unwrap();
@@ -237,5 +279,26 @@ mod tests {
             assert!((found / us - 1.0).abs() < 0.1, "p{percent}: {found}, not {us}");
         }
         assert!(all[0] >= 60.0 && all[all.len() - 1] <= 3000.0);
+    }
+
+    /// What scatters by itself and what is drawn for it make up the scatter that was asked for; no mean changes.
+    #[test]
+    fn narrowed_draws_leave_room_for_another_scatter() {
+        let law = Latency::LogNormal(Law { mean: 61.0, sigma: 0.62, tail: None });
+        let mut narrowed = Narrowed::new(Some(&law));
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(2);
+        for (absorbed, left) in [(0.0, 1.0), (0.6, 0.8), (0.8, 0.6), (3.0, 0.0)] {
+            let (_, own) = shape(&Sampler::new(Some(&law)));
+            narrowed.absorb(absorbed * own);
+            let all: Vec<f64> = (0..100_000).map(|_| narrowed.draw(&mut rng)).collect();
+            let mean = all.iter().sum::<f64>() / 1e5;
+            let deviation = (all.iter().map(|us| (us - mean).powi(2)).sum::<f64>() / 1e5).sqrt();
+            let whole = 61.0 * (0.62_f64.powi(2).exp() - 1.0).sqrt();
+            assert!((mean / 61.0 - 1.0).abs() < 0.02, "{mean}");
+            assert!((deviation / whole - left).abs() < 0.03, "{absorbed}: {deviation} of {whole}");
+        }
+        let mut constant = Narrowed::new(Some(&Latency::Constant(5.0)));
+        constant.absorb(10.0);
+        assert_eq!(constant.draw(&mut rng), 5.0);
     }
 }

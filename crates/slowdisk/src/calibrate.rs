@@ -41,7 +41,7 @@ fn measure(file: &File, size: u64, account: Option<&Account>) -> io::Result<Way>
     };
     let [small_len, large_len] = SIZES;
     let (mut alone, alone_outside) = together(1, small_len, SMALL, file, size, account)?;
-    let (_, crowd_outside) = together(CROWD, small_len, SMALL, file, size, account)?;
+    let (mut crowd, crowd_outside) = together(CROWD, small_len, SMALL, file, size, account)?;
     let (mut large, large_outside) = together(1, large_len, LARGE, file, size, account)?;
     let (small, large) = (beyond(&mut alone), beyond(&mut large));
     let each_byte = |beyond: f64| (beyond / (large_len - small_len) as f64).max(0.0);
@@ -49,8 +49,17 @@ fn measure(file: &File, size: u64, account: Option<&Account>) -> io::Result<Way>
     let mut way = Way::new((small - small_len as f64 * per_byte).max(0.0), per_byte, [alone_outside, crowd_outside]);
     // What is outside is a part of the way: no more than all of it, whatever other programs did meanwhile.
     way.outside_per_byte = each_byte(large_outside - alone_outside).min(per_byte).min(MOST_OUTSIDE_PER_BYTE);
+    way.scatter = [scatter(&mut alone), scatter(&mut crowd)];
     way.flush = beyond(&mut flushes(file)?);
     Ok(way)
+}
+
+/// Standard deviation of all but the slowest hundredth, which may be another program's doing.
+fn scatter(took: &mut [f64]) -> f64 {
+    took.sort_by(f64::total_cmp);
+    let most = &took[..took.len() - took.len().div_ceil(100)];
+    let mean = most.iter().sum::<f64>() / most.len() as f64;
+    (most.iter().map(|ns| (ns - mean).powi(2)).sum::<f64>() / most.len() as f64).sqrt()
 }
 
 /// How long flushes take, one after the other.

@@ -321,10 +321,13 @@ impl Disk {
         self.model().probe = delay;
     }
 
-    /// Follows what the way costs by the kernel's account of the device.
+    /// Follows what the way costs by the kernel's account of the device, and by how much it scatters by itself.
     pub fn look(&self, kernel: [Sum; 2]) {
         let now = self.clock.now();
-        self.model().way.look(now, kernel);
+        let mut model = self.model();
+        model.way.look(now, kernel);
+        let scatter_us = model.way.scatter() / 1e3;
+        model.device.absorb(scatter_us);
     }
 
     /// The disk is ready: its way costs this.
@@ -351,11 +354,17 @@ impl Disk {
             unflushed_bytes,
             online,
             faults: faults.collect(),
-            way_read_us: (model.way.base[0] / 100.0).round() / 10.0,
-            way_write_us: (model.way.base[1] / 100.0).round() / 10.0,
+            way_read_us: tenths(model.way.base[0]),
+            way_write_us: tenths(model.way.base[1]),
+            way_scatter_us: tenths(model.way.scatter()),
             ..counted
         }
     }
+}
+
+/// ns as µs, to a tenth.
+fn tenths(ns: f64) -> f64 {
+    (ns / 100.0).round() / 10.0
 }
 
 impl Model {

@@ -29,6 +29,9 @@ pub struct Figures {
     pub way_read_us: f64,
     /// And a write.
     pub way_write_us: f64,
+    /// By how much the way scatters by itself, a standard deviation; the profile's own scatter is narrowed by it.
+    #[serde(default)]
+    pub way_scatter_us: f64,
     /// Requests that were answered later than the profile says by more than a twentieth of their time.
     pub late: u64,
     /// How late answers left, in µs: half of them at most so much.

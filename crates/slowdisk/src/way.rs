@@ -92,6 +92,11 @@ fn parse(text: &str) -> Option<[Sum; 2]> {
     Some([sum(0)?, sum(4)?])
 }
 
+/// Between what was measured with one request under way and with [`CROWD`].
+fn between([alone, crowd]: [f64; 2], under_way: f64) -> f64 {
+    alone + (crowd - alone) * ((under_way - 1.0) / (CROWD - 1) as f64).clamp(0.0, 1.0)
+}
+
 /// What is taken off the profile's times, half of it before the model is asked and half after, so that a busy device needs
 /// none. The bytes of a read are copied after the answer leaves, those of a write before the request comes.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -109,6 +114,8 @@ pub(crate) struct Way {
     pub outside: [f64; 2],
     /// And of each byte, ns: the pages of a large buffer are pinned before, and let go after.
     pub outside_per_byte: f64,
+    /// By how much the way scatters, ns of standard deviation, alone and in a crowd.
+    pub scatter: [f64; 2],
     /// When the last look at each direction was, and how many of its requests were under way on average before it.
     at: [Nanos; 2],
     busy: [f64; 2],
@@ -144,8 +151,12 @@ impl Way {
 
     /// What is outside while so many requests are under way on average.
     fn outside(&self, under_way: f64) -> f64 {
-        let [alone, crowd] = self.outside;
-        alone + (crowd - alone) * ((under_way - 1.0) / (CROWD - 1) as f64).clamp(0.0, 1.0)
+        between(self.outside, under_way)
+    }
+
+    /// By how much the way scatters now, ns of standard deviation.
+    pub fn scatter(&self) -> f64 {
+        between(self.scatter, self.busy.iter().sum())
     }
 
     /// Holds the kernel's account at this moment against what was owed.
