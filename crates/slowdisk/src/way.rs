@@ -23,6 +23,9 @@ pub(crate) fn agree(kernel: u64, counted: u64) -> bool {
     kernel.abs_diff(counted).saturating_sub(UNDER_WAY) as f64 <= AGREE * kernel as f64
 }
 
+/// A direction with fewer requests than a look needs is as busy as it was since its last one, after so long.
+const STALE: u64 = 250_000_000;
+
 /// Share of what is lacking that one look adds: less than 1, for a look also sees chance.
 const GAIN: f64 = 0.4;
 /// So much may the way come to cost beyond what it cost at the start, ns: more is a machine without time for it. That cannot be
@@ -165,14 +168,20 @@ impl Way {
             let owed = self.owed[side];
             let [taken_before, owed_before] = self.looked[side];
             let (took, due) = (taken.since(taken_before), owed.since(owed_before));
+            let since = now.0.saturating_sub(self.at[side].0);
+            // By Little's law.
+            let busy = took.nanos / since.max(1) as f64;
             if took.requests.min(due.requests) < LEAST && took.requests.abs_diff(due.requests) < LEAST {
+                if since > STALE {
+                    self.busy[side] = busy;
+                }
                 continue;
             }
             self.looked[side] = [taken, owed];
-            let since = std::mem::replace(&mut self.at[side], now);
+            self.at[side] = now;
             if agree(took.requests, due.requests) {
-                // By Little's law; the other direction counts as well, and is about as busy as at its own last look.
-                self.busy[side] = took.nanos / (now.0.saturating_sub(since.0)).max(1) as f64;
+                // The other direction counts as well.
+                self.busy[side] = busy;
                 let outside = self.outside(self.busy.iter().sum()) + self.outside_per_byte * took.length();
                 let lacks = took.mean() + outside - due.mean();
                 self.base[side] = (self.base[side] + GAIN * lacks).clamp(0.0, self.most);
@@ -239,6 +248,19 @@ mod tests {
             way.look(Nanos(turn * 100_000_000), kernel);
         }
         assert_eq!(way.base[0], 190_000.0);
+    }
+
+    #[test]
+    fn a_direction_that_rests_is_not_busy() {
+        let mut way = Way::new(0.0, 0.0, [10.0, 40.0]);
+        let reads = Sum { requests: 1000, nanos: 1000.0 * 1.6e6, bytes: 0 };
+        (0..1000).for_each(|_| way.answered(true, Nanos(1_600_000), Nanos(0)));
+        way.look(Nanos(100_000_000), [reads, Sum::default()]);
+        assert_eq!(way.busy, [16.0, 0.0]);
+        way.look(Nanos(200_000_000), [reads, Sum::default()]);
+        assert_eq!(way.busy[0], 16.0, "it may only be slow");
+        way.look(Nanos(400_000_000), [reads, Sum::default()]);
+        assert_eq!(way.busy[0], 0.0);
     }
 
     #[test]
