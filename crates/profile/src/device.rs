@@ -226,12 +226,15 @@ impl Device {
         Device { runs: Some(Runs::default()), ..self }
     }
 
-    /// What the device stands behind scatters by itself, by a standard deviation of so many µs: its own scatter is narrowed by
-    /// that, so that both together are the profile's, as far as they can be.
-    pub fn absorb(&mut self, deviation_us: f64) {
+    /// The way to the device scatters by itself, by a standard deviation of so many µs, with so many operations under way: its
+    /// own scatter is narrowed by that, so that both together are the profile's, as far as they can be. Where operations wait
+    /// for a channel each meets the scatter of several and the way's once.
+    pub fn absorb(&mut self, deviation_us: f64, under_way: f64) {
+        let turns = if self.channels.is_empty() { 1.0 } else { (under_way / self.channels.len() as f64).max(1.0) };
         for side in self.sides.iter_mut().flatten() {
-            side.random.latency.absorb(deviation_us);
-            side.sequential.iter_mut().for_each(|medium| medium.latency.absorb(deviation_us));
+            for medium in std::iter::once(&mut side.random).chain(&mut side.sequential) {
+                medium.latency.absorb(deviation_us / turns.sqrt());
+            }
         }
     }
 
@@ -254,6 +257,24 @@ impl Device {
     /// goes on as it is: what its cache holds, how warm it is, when it stalls next.
     pub fn pass(&mut self, time: Nanos) {
         self.epoch += time.0 as f64;
+    }
+
+    /// Everything that was asked has been answered, some of it sooner than the model said: nothing is under way after `now`.
+    pub fn rest(&mut self, now: Nanos) {
+        let now = now.0 as f64 + self.epoch;
+        if self.last_done <= now {
+            return;
+        }
+        self.last_done = now;
+        self.link_free = self.link_free.min(now);
+        self.queue.clear();
+        for Reverse(free) in std::mem::take(&mut self.channels) {
+            self.channels.push(Reverse(free.min(now as u64)));
+        }
+        for side in self.sides.iter_mut().flatten() {
+            side.busy_until = side.busy_until.min(now);
+            side.streams.iter_mut().for_each(|stream| stream.done = stream.done.min(now));
+        }
     }
 
     /// In pieces, if it is larger than the device takes at once; done with its last piece.

@@ -184,14 +184,22 @@ impl Sampler {
     }
 }
 
-/// Draws of a part of the scatter: each as far from the mean as what already scatters by itself leaves to be added.
+/// Draws of a part of the scatter: each as far from the middle as what already scatters by itself leaves to be added.
 #[derive(Debug, Clone)]
 pub(crate) struct Narrowed {
     sampler: Sampler,
-    /// Mean and standard deviation of its draws, µs, the slowest hundredth left out of the latter; once they are asked for.
-    shape: Option<(f64, f64)>,
-    /// By how much draws lie nearer to the mean, 0 to 1.
+    /// Once it is asked for.
+    shape: Option<Shape>,
+    /// By how much draws lie nearer to the middle, 0 to 1.
     factor: f64,
+}
+
+/// All draws but the slowest hundredth: up to where they reach, their mean and standard deviation, µs.
+#[derive(Debug, Clone, Copy)]
+struct Shape {
+    most: f64,
+    middle: f64,
+    deviation: f64,
 }
 
 impl Narrowed {
@@ -201,30 +209,32 @@ impl Narrowed {
 
     /// Something else adds a scatter of that standard deviation, µs, to what is drawn: variances add.
     pub(crate) fn absorb(&mut self, deviation_us: f64) {
-        let (_, own) = *self.shape.get_or_insert_with(|| shape(&self.sampler));
+        let own = self.shape.get_or_insert_with(|| Shape::of(&self.sampler)).deviation;
         self.factor = if own > 0.0 { (1.0 - (deviation_us / own).powi(2)).max(0.0).sqrt() } else { 1.0 };
     }
 
-    /// The next one, in µs.
+    /// The next one, in µs. The slow tail keeps its form.
     pub(crate) fn draw(&self, rng: &mut Xoshiro256PlusPlus) -> f64 {
         let drawn = self.sampler.draw(rng);
         match self.shape {
-            Some((mean, _)) if self.factor < 1.0 => mean + (drawn - mean) * self.factor,
+            Some(Shape { most, middle, .. }) if self.factor < 1.0 => {
+                drawn - (drawn.min(most) - middle) * (1.0 - self.factor)
+            }
             _ => drawn,
         }
     }
 }
 
-/// Mean and standard deviation of what it draws.
-fn shape(sampler: &Sampler) -> (f64, f64) {
-    let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
-    let mut drawn: Vec<f64> = (0..10_000).map(|_| sampler.draw(&mut rng)).collect();
-    let mean = drawn.iter().sum::<f64>() / drawn.len() as f64;
-    drawn.sort_by(f64::total_cmp);
-    let most = &drawn[..drawn.len() * 99 / 100];
-    let middle = most.iter().sum::<f64>() / most.len() as f64;
-    let variance = most.iter().map(|us| (us - middle).powi(2)).sum::<f64>() / most.len() as f64;
-    (mean, variance.sqrt())
+impl Shape {
+    fn of(sampler: &Sampler) -> Self {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
+        let mut drawn: Vec<f64> = (0..10_000).map(|_| sampler.draw(&mut rng)).collect();
+        drawn.sort_by(f64::total_cmp);
+        let usual = &drawn[..drawn.len() * 99 / 100];
+        let middle = usual.iter().sum::<f64>() / usual.len() as f64;
+        let variance = usual.iter().map(|us| (us - middle).powi(2)).sum::<f64>() / usual.len() as f64;
+        Shape { most: usual[usual.len() - 1], middle, deviation: variance.sqrt() }
+    }
 }
 
 /// The curve's value at a quantile.
@@ -243,6 +253,7 @@ fn at(points: &[(f64, f64)], q: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use basics::stats;
 
     fn drawn(latency: &Latency, n: usize) -> Vec<f64> {
         latency.check().unwrap();
@@ -281,24 +292,35 @@ mod tests {
         assert!(all[0] >= 60.0 && all[all.len() - 1] <= 3000.0);
     }
 
-    /// What scatters by itself and what is drawn for it make up the scatter that was asked for; no mean changes.
+    /// What scatters by itself and what is drawn for it make up the scatter that was asked for; the mean stays, and so does a
+    /// slow tail.
     #[test]
     fn narrowed_draws_leave_room_for_another_scatter() {
-        let law = Latency::LogNormal(Law { mean: 61.0, sigma: 0.62, tail: None });
-        let mut narrowed = Narrowed::new(Some(&law));
-        let mut rng = Xoshiro256PlusPlus::seed_from_u64(2);
-        for (absorbed, left) in [(0.0, 1.0), (0.6, 0.8), (0.8, 0.6), (3.0, 0.0)] {
-            let (_, own) = shape(&Sampler::new(Some(&law)));
-            narrowed.absorb(absorbed * own);
-            let all: Vec<f64> = (0..100_000).map(|_| narrowed.draw(&mut rng)).collect();
-            let mean = all.iter().sum::<f64>() / 1e5;
-            let deviation = (all.iter().map(|us| (us - mean).powi(2)).sum::<f64>() / 1e5).sqrt();
-            let whole = 61.0 * (0.62_f64.powi(2).exp() - 1.0).sqrt();
-            assert!((mean / 61.0 - 1.0).abs() < 0.02, "{mean}");
-            assert!((deviation / whole - left).abs() < 0.03, "{absorbed}: {deviation} of {whole}");
+        let tail = Some(Tail { share: 0.01, median: 5000.0, sigma: 0.1 });
+        for (tail, most_usual) in [(None, f64::INFINITY), (tail, 2500.0)] {
+            let law = Latency::LogNormal(Law { mean: 61.0, sigma: 0.62, tail });
+            let mut narrowed = Narrowed::new(Some(&law));
+            let own = Shape::of(&narrowed.sampler).deviation;
+            for (absorbed, left) in [(0.0, 1.0), (0.6, 0.8), (0.8, 0.6), (3.0, 0.0)] {
+                narrowed.absorb(absorbed * own);
+                let mut rng = Xoshiro256PlusPlus::seed_from_u64(2);
+                let (usual, slow): (Vec<f64>, Vec<f64>) =
+                    (0..100_000).map(|_| narrowed.draw(&mut rng)).partition(|us| *us < most_usual);
+                let mean = stats::mean(&usual).unwrap();
+                assert!((mean / 61.0 - 1.0).abs() < 0.04, "{mean}");
+                let spread = stats::quantile(&usual, 0.9).unwrap() - stats::quantile(&usual, 0.1).unwrap();
+                // Of the law itself: its tenth and ninetieth percentile are 1.2816 deviations of the logarithm away.
+                let (median, reach) = (61.0 * (-0.62_f64.powi(2) / 2.0).exp(), 1.2816 * 0.62);
+                let whole = median * (f64::exp(reach) - f64::exp(-reach));
+                assert!((spread / whole - left).abs() < 0.03, "{absorbed}: {spread} of {whole}");
+                if tail.is_some() {
+                    let middle = stats::median(&slow).unwrap();
+                    assert!(slow.len().abs_diff(1000) < 150 && (4700.0..5300.0).contains(&middle), "{middle}");
+                }
+            }
         }
         let mut constant = Narrowed::new(Some(&Latency::Constant(5.0)));
         constant.absorb(10.0);
-        assert_eq!(constant.draw(&mut rng), 5.0);
+        assert_eq!(constant.factor, 1.0, "nothing to narrow");
     }
 }

@@ -2,7 +2,7 @@
 //! loop device itself; what they take beyond that is the way, and beyond the kernel's account the part of it outside.
 
 use crate::disk::Disk;
-use crate::way::{Account, MOST_OUTSIDE_PER_BYTE, Sum, Way, agree};
+use crate::way::{Account, MOST_OUTSIDE_PER_BYTE, MOST_SCATTER, Sum, Way, agree};
 use basics::Nanos;
 use rustix::fs::OFlags;
 use std::fs::File;
@@ -50,20 +50,27 @@ fn measure(file: &File, size: u64, account: Option<&Account>) -> io::Result<Way>
     // What is outside is a part of the way: no more than all of it, whatever other programs did meanwhile.
     way.outside_per_byte = each_byte(large_outside - alone_outside).min(per_byte).min(MOST_OUTSIDE_PER_BYTE);
     way.scatter = [scatter(&mut alone), scatter(&mut crowd)];
-    way.flush = beyond(&mut flushes(file)?);
+    let flushed = std::thread::scope(|scope| scope.spawn(|| flushes(file)).join());
+    way.flush = beyond(&mut flushed.unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))?);
     Ok(way)
 }
 
-/// Standard deviation of all but the slowest hundredth, which may be another program's doing.
+/// Standard deviation as the middle four fifths have it: what is beyond may be another program's doing.
 fn scatter(took: &mut [f64]) -> f64 {
     took.sort_by(f64::total_cmp);
-    let most = &took[..took.len() - took.len().div_ceil(100)];
-    let mean = most.iter().sum::<f64>() / most.len() as f64;
-    (most.iter().map(|ns| (ns - mean).powi(2)).sum::<f64>() / most.len() as f64).sqrt()
+    // Of a normal law: 1.2816 deviations to either side.
+    let inside = took[(took.len() - 1) * 9 / 10] - took[took.len() / 10];
+    (inside / (2.0 * 1.2816)).min(MOST_SCATTER)
+}
+
+/// This thread asks as a program would that uses the disk: it has inherited the emulator's place, first in line for the CPU.
+fn as_a_program() {
+    let _ = rustix::process::setpriority_process(None, 0);
 }
 
 /// How long flushes take, one after the other.
 fn flushes(file: &File) -> io::Result<Vec<f64>> {
+    as_a_program();
     let began = Instant::now();
     let mut took = Vec::with_capacity(1024);
     while began.elapsed() < LARGE || took.len() < 16 {
@@ -104,8 +111,7 @@ fn together(
 
 /// How long reads of `len` bytes take, one after the other.
 fn took(file: &File, size: u64, len: usize, time: Duration) -> io::Result<Vec<f64>> {
-    // As a program would that uses the disk: this thread has inherited the emulator's place first in line for the CPU.
-    let _ = rustix::process::setpriority_process(None, 0);
+    as_a_program();
     let len = len.min((size / 4096 * 4096) as usize);
     let mut buffer = Buffer::new(len, Pages::Usual)?;
     let began = Instant::now();

@@ -57,6 +57,8 @@ struct Model {
     probe: Option<Nanos>,
     off: Option<Off>,
     stalled_until: Nanos,
+    /// When the last answer leaves that is known of.
+    last_due: Nanos,
     ready_at: Nanos,
     /// CPU time until it was ready.
     made_with: Duration,
@@ -83,6 +85,7 @@ impl Disk {
             probe: None,
             off: None,
             stalled_until: Nanos(0),
+            last_due: Nanos(0),
             ready_at: clock.now(),
             made_with: Duration::ZERO,
         };
@@ -142,6 +145,11 @@ impl Disk {
             Act::Trim => None,
         };
         let issued_at = Nanos(issued.max(0.0) as u64);
+        if now >= model.last_due {
+            // The way is taken off as it is on average: after a short one a request would wait for the one before it, whose
+            // answer the program has seen.
+            model.device.rest(issued_at);
+        }
         let mut time = 0.0;
         // What the profile does not describe takes no longer than the way: a disk that failed all reads could hold no file
         // system, and a time would be made up.
@@ -157,6 +165,7 @@ impl Disk {
             verdict.floor = true;
         }
         verdict.due = Nanos(wanted.max(now.0 as f64) as u64).max(model.stalled_until);
+        model.last_due = model.last_due.max(verdict.due);
         if let Act::Read | Act::Write = act {
             let held_up = (verdict.due.0 as f64 - wanted).max(0.0);
             verdict.owed = Some((act == Act::Read, Nanos((time + held_up) as u64)));
@@ -326,14 +335,14 @@ impl Disk {
         let now = self.clock.now();
         let mut model = self.model();
         model.way.look(now, kernel);
-        let scatter_us = model.way.scatter() / 1e3;
-        model.device.absorb(scatter_us);
+        model.absorb();
     }
 
     /// The disk is ready: its way costs this.
     pub fn ready(&self, way: Way) {
         let mut model = self.model();
         model.way = way;
+        model.absorb();
         model.ready_at = self.clock.now();
         model.made_with = sys::process::cpu_time();
     }
@@ -368,6 +377,11 @@ fn tenths(ns: f64) -> f64 {
 }
 
 impl Model {
+    /// The profile's scatter without the way's.
+    fn absorb(&mut self) {
+        self.device.absorb(self.way.scatter() / 1e3, self.way.under_way());
+    }
+
     fn is_on(&mut self, now: Nanos) -> bool {
         if self.off.and_then(|off| off.until).is_some_and(|until| now >= until) {
             self.off = None;
@@ -425,6 +439,21 @@ mod tests {
         let trim = disk.arrive(us(50_000), Act::Trim, 0, 4096);
         disk.answered(&trim, us(400));
         assert_eq!(disk.figures().late, 0);
+    }
+
+    /// One at a time nothing is waited for, however short the way of a request happens to be.
+    #[test]
+    fn what_was_answered_is_not_waited_for() {
+        let disk = disk("channels = 1\n[read]\nlatency_us = 500");
+        disk.ready(Way::new(100_000.0, 0.0, [0.0; 2]));
+        let first = disk.arrive(us(1000), Act::Read, 0, 4096);
+        assert_eq!(first.due, us(1400));
+        // 30 µs after the answer left; the way is 100.
+        let second = disk.arrive(us(1430), Act::Read, 1 << 20, 4096);
+        assert_eq!((second.due, second.time), (us(1830), us(500)));
+        // What comes while another is under way waits for it: until 1880 by the model, and 500 more.
+        let third = disk.arrive(us(1500), Act::Read, 2 << 20, 4096);
+        assert_eq!((third.due, third.time), (us(2330), us(930)));
     }
 
     #[test]

@@ -36,6 +36,8 @@ const LATE: f64 = 100e3;
 /// What can be outside the kernel's account on any machine, alone and in a crowd, ns: more was another program's doing.
 const MOST_OUTSIDE: [f64; 2] = [30e3, 60e3];
 
+/// Nor does a way scatter by more than that, ns of standard deviation.
+pub(crate) const MOST_SCATTER: f64 = 60e3;
 /// Nor of each byte: pages are pinned and released at some 30 GB/s.
 pub(crate) const MOST_OUTSIDE_PER_BYTE: f64 = 0.1;
 
@@ -157,9 +159,14 @@ impl Way {
         between(self.outside, under_way)
     }
 
+    /// How many requests are under way, on average since the last look.
+    pub fn under_way(&self) -> f64 {
+        self.busy.iter().sum()
+    }
+
     /// By how much the way scatters now, ns of standard deviation.
     pub fn scatter(&self) -> f64 {
-        between(self.scatter, self.busy.iter().sum())
+        between(self.scatter, self.under_way())
     }
 
     /// Holds the kernel's account at this moment against what was owed.
@@ -179,10 +186,9 @@ impl Way {
             }
             self.looked[side] = [taken, owed];
             self.at[side] = now;
+            self.busy[side] = busy;
             if agree(took.requests, due.requests) {
-                // The other direction counts as well.
-                self.busy[side] = busy;
-                let outside = self.outside(self.busy.iter().sum()) + self.outside_per_byte * took.length();
+                let outside = self.outside(self.under_way()) + self.outside_per_byte * took.length();
                 let lacks = took.mean() + outside - due.mean();
                 self.base[side] = (self.base[side] + GAIN * lacks).clamp(0.0, self.most);
             }

@@ -517,7 +517,7 @@ impl<'fd> Ring<'fd> {
         self.head != unsafe { self.cq_tail.as_ref() }.load(Ordering::Acquire)
     }
     /// Tells the kernel what was written and what was reaped. A completion that it finds no place for goes to a list that it
-    /// allocates for, a quarter of what a read of the page cache costs.
+    /// allocates for, a fifth of what a read of the page cache costs.
     #[inline]
     fn publish(&self) {
         // SAFETY: both point into the mapping that `self._rings` holds.

@@ -69,7 +69,9 @@ impl TestFile {
     pub fn held(mut self) -> Result<Self> {
         let file = File::open(&self.path)?;
         let held = Mapping::new(file.as_fd(), 0, file.metadata()?.len() as usize, false)?;
-        held.lock()?;
+        if let Err(error) = held.lock() {
+            eprintln!("the kernel may take pages of the test file away while it is read: {error} (ulimit -l)");
+        }
         self.held = Some(held);
         Ok(self)
     }
