@@ -59,7 +59,7 @@ fn bare_round(binary: &str, case: &Case, file: &TestFile, seconds: u64) -> Resul
     Ok(round)
 }
 
-/// CPU time that a process has had so far, in ns (proc_pid_schedstat(5)).
+/// CPU time that a process has had so far, in ns (Documentation/scheduler/sched-stats.rst).
 fn cpu_ns(pid: u32) -> Result<f64> {
     let mut sum = 0.0;
     for task in std::fs::read_dir(format!("/proc/{pid}/task"))? {

@@ -145,9 +145,9 @@ impl Disk {
             Act::Trim => None,
         };
         let issued_at = Nanos(issued.max(0.0) as u64);
-        if now >= model.last_due {
+        if now >= model.last_due && model.way.is_one_at_a_time() {
             // The way is taken off as it is on average: after a short one a request would wait for the one before it, whose
-            // answer the program has seen.
+            // answer the program has seen. In a queue an answer that has left says nothing of what else the device has to do.
             model.device.rest(issued_at);
         }
         let mut time = 0.0;
@@ -441,11 +441,31 @@ mod tests {
         assert_eq!(disk.figures().late, 0);
     }
 
+    /// A way of 100 µs with so many requests under way on average.
+    fn under_way(n: f64) -> Way {
+        let mut way = Way::new(100_000.0, 0.0, [0.0; 2]);
+        let reads = Sum { requests: 1000, nanos: n * 1e9, bytes: 0 };
+        way.look(Nanos(1_000_000_000), [reads, Sum::default()]);
+        way
+    }
+
+    /// A device that is faster than the way still serves no more than it can.
+    #[test]
+    fn in_a_queue_the_device_is_not_taken_to_rest() {
+        // 100 times 50 µs from 950 on, less half the way; or at once, the floor reached.
+        for (n, last) in [(16.0, us(5900)), (1.0, us(1495))] {
+            let disk = disk("channels = 1\n[read]\nlatency_us = 50");
+            disk.ready(under_way(n));
+            let dues = (0..100).map(|i| disk.arrive(us(1000 + 5 * i), Act::Read, i << 20, 4096).due);
+            assert_eq!(dues.max(), Some(last), "{n} under way");
+        }
+    }
+
     /// One at a time nothing is waited for, however short the way of a request happens to be.
     #[test]
     fn what_was_answered_is_not_waited_for() {
         let disk = disk("channels = 1\n[read]\nlatency_us = 500");
-        disk.ready(Way::new(100_000.0, 0.0, [0.0; 2]));
+        disk.ready(under_way(1.0));
         let first = disk.arrive(us(1000), Act::Read, 0, 4096);
         assert_eq!(first.due, us(1400));
         // 30 µs after the answer left; the way is 100.

@@ -36,10 +36,12 @@ const LATE: f64 = 100e3;
 /// What can be outside the kernel's account on any machine, alone and in a crowd, ns: more was another program's doing.
 const MOST_OUTSIDE: [f64; 2] = [30e3, 60e3];
 
-/// Nor does a way scatter by more than that, ns of standard deviation.
-pub(crate) const MOST_SCATTER: f64 = 60e3;
 /// Nor of each byte: pages are pinned and released at some 30 GB/s.
 pub(crate) const MOST_OUTSIDE_PER_BYTE: f64 = 0.1;
+/// Nor does a way scatter by more by itself, ns of standard deviation.
+pub(crate) const MOST_SCATTER: f64 = 60e3;
+/// Fewer under way on average are one at a time.
+const ALONE: f64 = 1.5;
 
 /// Requests, the sum of their times, and their bytes where those are known.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -162,6 +164,12 @@ impl Way {
     /// How many requests are under way, on average since the last look.
     pub fn under_way(&self) -> f64 {
         self.busy.iter().sum()
+    }
+
+    /// Whether requests come one at a time: each when the program has seen the answer to the one before. Not known before the
+    /// first look.
+    pub fn is_one_at_a_time(&self) -> bool {
+        (f64::MIN_POSITIVE..ALONE).contains(&self.under_way())
     }
 
     /// By how much the way scatters now, ns of standard deviation.
