@@ -8,6 +8,7 @@ use change::{ChangeError, Journal, TestFile};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, PoisonError};
 
 /// Runs a command and gives its output; fails the test when the command does.
 fn run(command: &str) -> String {
@@ -34,6 +35,15 @@ impl Drop for Undo {
     }
 }
 
+/// A free loop device over a file or a disk.
+fn attach(over: &Path, options: &str) -> PathBuf {
+    // Two that look at once may find the same one. Who comes second has it open for a moment, for writing, while the
+    // other's test goes on.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    run(&format!("losetup --find --show {options} {}", over.display())).into()
+}
+
 /// A loop device over a file of its own.
 struct Disk {
     device: PathBuf,
@@ -47,7 +57,7 @@ impl Disk {
         let dir = tempfile::tempdir().unwrap();
         let image = dir.path().join("image");
         std::fs::File::create(&image).unwrap().set_len(mib << 20).unwrap();
-        let device: PathBuf = run(&format!("losetup --find --show {}", image.display())).into();
+        let device = attach(&image, "");
         let detach = Undo(format!("partx -d {0}; losetup -d {0}", device.display()));
         Disk { device, image, _detach: detach, dir }
     }
@@ -196,10 +206,10 @@ fn a_partition_of_a_disk_that_is_used_whole_is_refused() {
     let disk = Disk::new(48);
     let (first, _) = disk.partition();
     // In another loop device's hands, which the kernel counts as no claim at all.
-    let over = run(&format!("losetup --find --show {}", disk.name()));
-    let _detach = Undo(format!("losetup -d {over}"));
+    let over = attach(&disk.device, "");
+    let _detach = Undo(format!("losetup -d {}", over.display()));
     let sentence = disk.refused(&first);
-    assert!(sentence.contains(&format!("{} is behind {over}", disk.name())), "{sentence}");
+    assert!(sentence.contains(&format!("{} is behind {}", disk.name(), over.display())), "{sentence}");
     disk.refused(&disk.device);
 }
 
@@ -292,9 +302,9 @@ fn a_write_protected_device_is_not_refused_but_unavailable() {
         return;
     }
     let disk = Disk::new(1);
-    let protected = run(&format!("losetup --find --show --read-only {}", disk.image.display()));
-    let _detach = Undo(format!("losetup -d {protected}"));
-    let refused = ask(Path::new(&protected), Some(&protected)).unwrap_err();
+    let protected = attach(&disk.image, "--read-only");
+    let _detach = Undo(format!("losetup -d {}", protected.display()));
+    let refused = ask(&protected, protected.to_str()).unwrap_err();
     assert!(refused.is_unavailable() && refused.to_string().contains("write protected"), "{refused}");
 }
 

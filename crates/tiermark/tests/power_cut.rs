@@ -88,6 +88,8 @@ enum FileSystem {
 
 impl FileSystem {
     fn make(self, device: &str) {
+        // What could not be written when the power went before, and was told to nobody, is told to the next who syncs.
+        let _ = File::open(device).unwrap().sync_all();
         match self {
             FileSystem::Ext4 => sh(&format!("mkfs.ext4 -q -F -E lazy_itable_init=0,nodiscard {device}")),
             FileSystem::Btrfs => sh(&format!("mkfs.btrfs -q -f -K {device}")),

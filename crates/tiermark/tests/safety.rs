@@ -5,7 +5,10 @@
 mod common;
 
 use common::Need::{Loops, Root, Tool};
-use common::{Disk, Home, Told, Undo, filled, job, possible, sh};
+use common::{Disk, Home, Told, Undo, attach, filled, job, patiently, possible, sh};
+use rustix::fs::OFlags;
+use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -79,10 +82,14 @@ fn a_device_mounted_in_another_mount_namespace_is_refused() {
     let mut other = Ended(unshare.args(["--mount", "sh", "-c", &script]).stdout(Stdio::piped()).spawn().unwrap());
     let mut ready = [0; 6];
     std::io::Read::read_exact(other.0.stdout.as_mut().unwrap(), &mut ready).unwrap();
-    assert!(!sh("cat /proc/self/mounts").contains(disk.name()), "the mount is visible here: the test shows nothing");
+    let here = sh("cat /proc/self/mounts").contains(&format!("{} ", disk.name()));
+    assert!(!here, "the mount is visible here: the test shows nothing");
     let sentence = refused(&home, &disk, &disk.device);
     assert!(sentence.contains("mounted"), "{sentence}");
     drop(other);
+    // The kernel takes the namespace down after its last process is gone.
+    let claim = OFlags::EXCL.bits() as i32;
+    patiently("it is unmounted there", || File::options().read(true).custom_flags(claim).open(&disk.device).is_ok());
     written(&home, &disk, &disk.device);
 }
 
@@ -151,10 +158,10 @@ fn a_device_below_another_is_refused() {
         return;
     }
     let (home, disk) = (Home::new(), Disk::new(8));
-    let over = sh(&format!("losetup --find --show {}", disk.name()));
-    let detach = Undo(format!("losetup -d {over}"));
+    let over = attach(&disk.device);
+    let detach = Undo(format!("losetup -d {}", over.display()));
     let sentence = refused(&home, &disk, &disk.device);
-    assert!(sentence.contains(&over), "{sentence}");
+    assert!(sentence.contains(over.to_str().unwrap()), "{sentence}");
     drop(detach);
 }
 

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::{Mutex, PoisonError};
 use tempfile::TempDir;
 
 /// Runs a command line and gives its output; fails the test when the command does.
@@ -24,6 +25,15 @@ impl Drop for Undo {
     fn drop(&mut self) {
         let _ = Command::new("sh").args(["-c", &self.0]).stdout(Stdio::null()).stderr(Stdio::null()).status();
     }
+}
+
+/// A free loop device over a file or a disk.
+pub fn attach(over: &Path) -> PathBuf {
+    // Two that look at once may find the same one. Who comes second has it open for a moment, for writing, while the
+    // other's test goes on.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    sh(&format!("losetup --find --show {}", over.display())).into()
 }
 
 /// A loop device over a sparse file.
@@ -56,7 +66,7 @@ impl Disk {
         let (folder, below) = below.map_or((dir.path().to_owned(), None), |(at, undo)| (at, Some(undo)));
         let image = folder.join("image");
         std::fs::File::create(&image).unwrap().set_len(mib << 20).unwrap();
-        let device: PathBuf = sh(&format!("losetup --find --show {}", image.display())).into();
+        let device = attach(&image);
         let detach = Undo(format!("partx -d {0}; losetup -d {0}", device.display()));
         Disk { device, image, _detach: detach, _below: below, dir }
     }

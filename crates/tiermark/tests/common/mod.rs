@@ -6,7 +6,7 @@ mod disk;
 mod emulated;
 
 #[allow(unused_imports, reason = "as above")]
-pub use disk::{Disk, Undo, sh, try_sh};
+pub use disk::{Disk, Undo, attach, sh, try_sh};
 #[allow(unused_imports, reason = "as above")]
 pub use emulated::{Emulated, Place, QUICK, emulation, in_kib, patiently, write_durably};
 
