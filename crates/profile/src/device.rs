@@ -1,16 +1,20 @@
 //! A device in virtual time: told when an operation comes, it says when it will be done. The same model paces the emulated
 //! disk and runs jobs without any disk. It is known on arrival when an operation ends, because the link stands before the
 //! medium: queue (if it is full, until one of those before is done), link (one after the other), medium (a free channel;
-//! latency and transfer), and whatever stalls, cache, zone and heat add. Seeded: equal arrivals, equal answers.
+//! latency and transfer, the latter while the bytes are on the link), and whatever stalls, cache, zone and heat add.
+//! Seeded: equal arrivals, equal answers.
 
-use crate::distribution::{Narrowed, Sampler, unit};
-use crate::format::{Cache, Direction, Flush, Link, Mixed, Pattern, Profile, ProfileError, Slowdown, Stall, Zone};
+use crate::cache::Level;
+use crate::distribution::Sampler;
+use crate::format::{Direction, Flush, Link, Mixed, Profile, ProfileError, Slowdown, Zone};
+use crate::side::Side;
 use crate::split::{Run, Runs};
+use crate::stalls::Stalls;
 use basics::{Bytes, Nanos};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::BinaryHeap;
 
 /// What is asked of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,13 +37,6 @@ pub enum Request {
     Flush,
 }
 
-/// Streams whose ends are remembered, to tell sequential from random operations.
-const STREAMS: usize = 16;
-/// An operation goes on with a stream when it begins this many of its own lengths, at most, from where the stream ended:
-/// a queue reorders. What two operations have not yet made a stream goes on exactly where it ended: in a small region
-/// random places are near to each other too.
-const STRAY: u64 = 4;
-
 /// The model at work. Times are nanoseconds since it was made, or since the latest [`Device::pass`].
 #[derive(Debug, Clone)]
 pub struct Device {
@@ -61,53 +58,11 @@ pub struct Device {
     last_done: f64,
     /// On its own clock: when the clock of those who ask began.
     epoch: f64,
-    stalls: Vec<Stall>,
+    stalls: Stalls,
     zones: Vec<Zone>,
     heat: Option<Heat>,
     runs: Option<Runs>,
-    seed: u64,
     rng: Xoshiro256PlusPlus,
-}
-
-/// One direction.
-#[derive(Debug, Clone)]
-struct Side {
-    random: Medium,
-    sequential: Option<Medium>,
-    /// The latest at the back.
-    streams: VecDeque<Stream>,
-    /// Until when operations of this direction are under way.
-    busy_until: f64,
-}
-
-/// Operations that go on where others ended.
-#[derive(Debug, Clone, Copy)]
-struct Stream {
-    /// Where the next one is expected.
-    end: u64,
-    /// When the last one will be done.
-    done: f64,
-    /// It has more than one operation.
-    is_known: bool,
-}
-
-/// Time on the medium.
-#[derive(Debug, Clone)]
-struct Medium {
-    latency: Narrowed,
-    us_per_byte: f64,
-    /// Size in bytes and time in µs, rising.
-    sizes: Vec<(f64, f64)>,
-}
-
-/// How full the write cache is.
-#[derive(Debug, Clone)]
-struct Level {
-    cache: Cache,
-    bytes: f64,
-    at: f64,
-    /// When the last write came: between writes it may empty at another rate.
-    written: f64,
 }
 
 #[derive(Debug, Clone)]
@@ -115,78 +70,6 @@ struct Heat {
     law: Slowdown,
     /// Since when it has been under way.
     since: Option<f64>,
-}
-
-/// A pause between writes after which a cache counts as idle.
-const IDLE_NS: f64 = 100e6;
-
-impl Medium {
-    fn new(pattern: &Pattern) -> Self {
-        let parse = |(size, us): (&String, &f64)| Some((size.parse::<Bytes>().ok()?.0 as f64, *us));
-        let mut sizes: Vec<(f64, f64)> = pattern.size_us.iter().filter_map(parse).collect();
-        sizes.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let us_per_byte = pattern.bandwidth_mbps.map_or(0.0, |rate| 1.0 / rate);
-        Medium { latency: Narrowed::new(pattern.latency_us.as_ref()), us_per_byte, sizes }
-    }
-    /// Nanoseconds for so many bytes.
-    fn time(&self, len: f64, rng: &mut Xoshiro256PlusPlus) -> f64 {
-        1e3 * (self.latency.draw(rng) + len * self.us_per_byte + self.by_size(len))
-    }
-    fn by_size(&self, len: f64) -> f64 {
-        let above = self.sizes.partition_point(|(size, _)| *size < len);
-        match (above.checked_sub(1).map(|i| self.sizes[i]), self.sizes.get(above)) {
-            (None, None) => 0.0,
-            (None, Some((_, us))) => *us,
-            // Beyond the largest: at its rate.
-            (Some((size, us)), None) => us * len / size,
-            (Some((small, low)), Some((large, high))) => low + (high - low) * (len - small) / (large - small),
-        }
-    }
-}
-
-impl Side {
-    fn new(direction: &Direction) -> Self {
-        Side {
-            random: Medium::new(&direction.random),
-            sequential: direction.sequential.as_ref().map(Medium::new),
-            streams: VecDeque::with_capacity(STREAMS),
-            busy_until: 0.0,
-        }
-    }
-    /// The stream that an operation goes on with, if it does, taken out.
-    fn stream(&mut self, offset: u64, len: u64) -> Option<Stream> {
-        let stray = |stream: &Stream| if stream.is_known { STRAY * len } else { 0 };
-        let index = self.streams.iter().rposition(|stream| stream.end.abs_diff(offset) <= stray(stream))?;
-        self.streams.remove(index)
-    }
-    /// Keeps what an operation up to `end` has made of the stream that it went on with.
-    fn remember(&mut self, before: Option<Stream>, end: u64, done: f64) {
-        if self.streams.len() == STREAMS {
-            self.streams.pop_front();
-        }
-        let end = before.map_or(end, |before| before.end.max(end));
-        self.streams.push_back(Stream { end, done, is_known: before.is_some() });
-    }
-}
-
-impl Level {
-    /// Takes a write; how long it must wait for room, ns.
-    fn take(&mut self, len: f64, now: f64) -> f64 {
-        let rate = |mbps: f64| mbps / 1e3;
-        let busy = rate(self.cache.drain_mbps);
-        let idle = rate(self.cache.idle_drain_mbps.unwrap_or(self.cache.drain_mbps));
-        // `at` runs ahead of the clock while writes wait for room.
-        let gone = (now - self.at).max(0.0);
-        let quiet = (now - self.written - IDLE_NS).clamp(0.0, gone);
-        self.bytes = (self.bytes - (gone - quiet) * busy - quiet * idle).max(0.0) + len;
-        self.at = self.at.max(now);
-        self.written = now;
-        let over = (self.bytes - self.cache.size.0 as f64).max(0.0);
-        let until = self.at + over / busy;
-        self.bytes -= over;
-        self.at = until;
-        until - now
-    }
 }
 
 impl Device {
@@ -204,17 +87,16 @@ impl Device {
             channels: (0..profile.channels.unwrap_or(0)).map(|_| Reverse(0)).collect(),
             sides: [side(&profile.write), side(&profile.read)],
             mixed: profile.mixed.unwrap_or(Mixed { read_factor: 1.0, write_factor: 1.0 }),
-            cache: profile.cache.map(|cache| Level { cache, bytes: 0.0, at: 0.0, written: 0.0 }),
+            cache: profile.cache.map(Level::new),
             flush_latency: Sampler::new(flush.latency_us.as_ref()),
             flush,
             dirty: 0,
             last_done: 0.0,
             epoch: 0.0,
-            stalls: profile.stalls.clone(),
+            stalls: Stalls::new(&profile.stalls, seed),
             zones: profile.zones.clone(),
             heat: profile.slowdown.map(|law| Heat { law, since: None }),
             runs: None,
-            seed,
             rng: Xoshiro256PlusPlus::seed_from_u64(seed),
         }
     }
@@ -272,8 +154,7 @@ impl Device {
             self.channels.push(Reverse(free.min(now as u64)));
         }
         for side in self.sides.iter_mut().flatten() {
-            side.busy_until = side.busy_until.min(now);
-            side.streams.iter_mut().for_each(|stream| stream.done = stream.done.min(now));
+            side.rest(now);
         }
     }
 
@@ -300,12 +181,12 @@ impl Device {
         let factor = self.factor(now, read, offset);
         let admitted = self.admit(now);
         let command_us = self.link.command_us.unwrap_or(0.0);
-        let begin = self.pass_link(admitted, command_us, len);
-        let arrived = begin;
+        let (on_link_at, arrived) = self.pass_link(admitted, command_us, len);
+        let on_link = self.on_link(len);
         // Room comes with time, whether or not a channel is free meanwhile.
         let room = match &mut self.cache {
-            Some(level) if !read => begin + level.take(len as f64, begin),
-            _ => begin,
+            Some(level) if !read => arrived + level.take(len as f64, arrived),
+            _ => arrived,
         };
         let Some(side) = &mut self.sides[usize::from(read)] else {
             let what = if read { "reads" } else { "writes" };
@@ -313,14 +194,17 @@ impl Device {
         };
         // A stream's end is remembered whether or not it makes a difference here.
         let stream = side.stream(offset, len);
-        let (medium, begin, sequential) = match (&side.sequential, stream) {
-            (Some(sequential), Some(before)) => (sequential, begin.max(before.done), true),
-            _ => (&side.random, begin, false),
+        let (medium, before, sequential) = match (&side.sequential, stream) {
+            (Some(sequential), Some(before)) => (sequential, before.done, true),
+            _ => (&side.random, 0.0, false),
         };
-        let time = medium.time(len as f64, &mut self.rng) * factor;
+        let transfer = medium.transfer(len as f64) * factor;
+        let latency = medium.latency(&mut self.rng) * factor;
+        // What is on the link is read or written meanwhile: the slower of the two counts, not both.
+        let begin = before.max(self.stalls.done(on_link_at, (on_link - transfer).max(0.0)));
         let channel = self.channels.pop();
         let start = channel.map_or(begin, |Reverse(free)| begin.max(free as f64));
-        let done = stalled(&self.stalls, self.seed, start, time.max(room - start));
+        let done = self.stalls.done_with_room(start, latency + transfer, arrived, room);
         if channel.is_some() {
             self.channels.push(Reverse(done as u64));
         }
@@ -336,6 +220,7 @@ impl Device {
                 last: len,
                 came: now,
                 arrived,
+                latency,
                 done,
                 sequential,
             });
@@ -349,7 +234,7 @@ impl Device {
     fn go_on(&mut self, run: Run, now: f64, offset: u64, len: u64) -> Option<f64> {
         let factor = self.factor(now, run.read, offset);
         // As if it had come with the first part: how fast a kernel cuts is not the device's time.
-        let arrived = self.pass_link(run.arrived, 0.0, len);
+        let (_, arrived) = self.pass_link(run.arrived, 0.0, len);
         let room = match &mut self.cache {
             Some(level) if !run.read => arrived + level.take(len as f64, arrived),
             _ => arrived,
@@ -358,10 +243,10 @@ impl Device {
         let stream = side.stream(offset, len);
         let medium = side.sequential.as_ref().filter(|_| run.sequential).unwrap_or(&side.random);
         let whole = (run.end - run.start + len) as f64;
-        let more_us = len as f64 * medium.us_per_byte + medium.by_size(whole) - medium.by_size(whole - len as f64);
-        let time = (1e3 * more_us * factor).max(0.0);
-        let start = run.done + (arrived - run.arrived);
-        let done = stalled(&self.stalls, self.seed, start, time.max(room - start));
+        let more = (medium.transfer(whole) - medium.transfer(whole - len as f64)) * factor;
+        // With the medium the slower it ends so much later; with the link, when its last byte is over and the latency past.
+        let time = more.max(arrived + run.latency - run.done);
+        let done = self.stalls.done_with_room(run.done, time, arrived, room);
         side.remember(stream, offset + len, done);
         for heap in [&mut self.channels, &mut self.queue] {
             let mut all = std::mem::take(heap).into_vec();
@@ -403,14 +288,20 @@ impl Device {
         admitted
     }
 
-    /// When the operation is over the link.
-    fn pass_link(&mut self, now: f64, command_us: f64, len: u64) -> f64 {
-        let us = command_us + self.link.bandwidth_mbps.map_or(0.0, |rate| len as f64 / rate);
-        if us == 0.0 {
-            return now;
+    /// Nanoseconds that so many bytes are on the link.
+    fn on_link(&self, len: u64) -> f64 {
+        self.link.bandwidth_mbps.map_or(0.0, |rate| 1e3 * len as f64 / rate)
+    }
+
+    /// When the operation's bytes begin to pass the link, and when they are over it.
+    fn pass_link(&mut self, now: f64, command_us: f64, len: u64) -> (f64, f64) {
+        let time = self.on_link(len);
+        if command_us == 0.0 && time == 0.0 {
+            return (now, now);
         }
-        self.link_free = stalled(&self.stalls, self.seed, now.max(self.link_free), us * 1e3);
-        self.link_free
+        let begin = self.stalls.done(now.max(self.link_free), 1e3 * command_us);
+        self.link_free = self.stalls.done(begin, time);
+        (begin, self.link_free)
     }
 
     /// What mixing, place and heat do to the time on the medium.
@@ -437,38 +328,10 @@ impl Device {
         let us = self.link.command_us.unwrap_or(0.0) + self.flush_latency.draw(&mut self.rng) + dirty as f64 * per_byte;
         // Writes that are under way are part of what is to be durable.
         let writes = self.sides[0].as_ref().map_or(0.0, |side| side.busy_until);
-        let done = stalled(&self.stalls, self.seed, now.max(writes), us * 1e3);
+        let done = self.stalls.done(now.max(writes), us * 1e3);
         self.last_done = self.last_done.max(done);
         done
     }
-}
-
-/// When something that begins at `start` and takes `time` is done, stalls included.
-fn stalled(stalls: &[Stall], seed: u64, start: f64, time: f64) -> f64 {
-    let mut done = start + time;
-    for (which, stall) in stalls.iter().enumerate() {
-        let (period, length) = (stall.period_ms * 1e6, stall.length_ms * 1e6);
-        // A stall strays forward only, at most up to where the next may begin.
-        let stray = |k: u64| {
-            let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed ^ (k << 8) ^ which as u64);
-            unit(&mut rng) * stall.spread * (period - length)
-        };
-        // The first comes after a whole period.
-        let mut k = ((start / period) as u64).max(1);
-        loop {
-            let begins = k as f64 * period + stray(k);
-            if begins >= done {
-                break;
-            }
-            let ends = begins + length;
-            if ends > start {
-                // What is under way freezes for as long as the stall lasts from then on.
-                done += ends - begins.max(start);
-            }
-            k += 1;
-        }
-    }
-    done
 }
 
 #[cfg(test)]
@@ -534,6 +397,32 @@ mod tests {
         assert_eq!(read(&mut all, 500, 1 << 26, 4096), 610.0);
     }
 
+    /// The slower of link and medium sets an operation's time, and the link that of many.
+    #[test]
+    fn bytes_are_on_the_link_while_the_medium_moves_them() {
+        let times = |link: u32, medium: u32| {
+            let toml = format!(
+                "[link]\ncommand_us = 10\nbandwidth_MBps = {link}\n[read]\nlatency_us = 100\nbandwidth_MBps = {medium}"
+            );
+            let mut all = device(&toml);
+            [0, 1, 2].map(|i| read(&mut all, 0, i << 25, 40_000))
+        };
+        assert_eq!(times(400, 100), [510.0, 620.0, 730.0]);
+        assert_eq!(times(100, 400), [510.0, 920.0, 1330.0]);
+    }
+
+    /// A stall that comes while bytes are on the link is one stall, for link and medium together.
+    #[test]
+    fn a_stall_on_the_link_counts_once() {
+        let mut all = device(
+            "[link]\nbandwidth_MBps = 100\n[read]\nlatency_us = 10\nbandwidth_MBps = 90\n[[stall]]\nperiod_ms = 10\nlength_ms = 5",
+        );
+        // 4 MB: 40 ms on the link, 44.4 ms and 10 µs on the medium, and 5 more for each of the stalls on the way.
+        let took = read(&mut all, 0, 0, 4_000_000);
+        let stalls = (took / 10_000.0).floor();
+        assert!((took - 44_454.0 - 5000.0 * stalls).abs() < 1.0, "{took}");
+    }
+
     /// What goes on where something ended is sequential, in pieces and a little out of order too, and waits for it.
     #[test]
     fn streams_are_told_from_random_places() {
@@ -554,6 +443,7 @@ mod tests {
         let tables = "[read]\nsize_us = { \"4KiB\" = 100, \"512KiB\" = 1000, \"1MiB\" = 1500 }";
         for model in [
             "channels = 4\n[link]\ncommand_us = 25\nbandwidth_MBps = 300\n[read]\nlatency_us = 400\nbandwidth_MBps = 120",
+            "channels = 4\n[link]\nbandwidth_MBps = 400\n[read]\nlatency_us = 9000\nbandwidth_MBps = 4000",
             tables,
         ] {
             let whole = read(&mut device(model), 0, 0, 2 * PART);
@@ -563,9 +453,22 @@ mod tests {
                 let parts = read(&mut all, 20, second, PART);
                 assert!((parts / whole - 1.0).abs() < 1e-3, "{parts} instead of {whole}");
             }
+            // And behind others, when its bytes are long over the link.
+            let busy = |mut all: Device| {
+                for i in 8..12 {
+                    read(&mut all, 0, i << 25, PART);
+                }
+                all
+            };
+            let whole = read(&mut busy(device(model)), 50, 0, 2 * PART);
+            let mut all = busy(device(model).behind_a_kernel());
+            read(&mut all, 50, 0, PART);
+            let parts = read(&mut all, 60, PART, PART);
+            assert!((parts / whole - 1.0).abs() < 1e-3, "behind others {parts} instead of {whole}");
             let mut all = device(model).behind_a_kernel();
             let alone = read(&mut all, 0, 0, PART);
-            assert_eq!(read(&mut all, alone as u64 + 1, PART, PART), alone as u64 as f64 + 1.0 + alone, "the next one");
+            let next = read(&mut all, alone as u64 + 1, PART, PART) - (alone as u64 as f64 + 1.0);
+            assert!((next - alone).abs() < 1e-3, "the next one takes {next}, not {alone}");
         }
     }
 

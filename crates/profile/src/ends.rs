@@ -31,18 +31,22 @@ impl Profile {
             .collect()
     }
 
-    /// The same device with another bottleneck: what the link takes from one operation alone, the medium gives back.
+    /// The same device with another bottleneck: what the link takes from one operation alone, the medium gives back. Bytes
+    /// are on the link while the medium moves them, so the slower of both rates stays.
     pub fn restructured(&self, other: &Alternative) -> Profile {
         let (old, new) = (self.link.unwrap_or_default(), other.link.unwrap_or_default());
         let per_byte = |link: Link| link.bandwidth_mbps.map_or(0.0, |rate| 1.0 / rate);
         let command = old.command_us.unwrap_or(0.0) - new.command_us.unwrap_or(0.0);
-        let transfer = per_byte(old) - per_byte(new);
         let pattern = |pattern: &Pattern| {
-            let rate = pattern.bandwidth_mbps.map_or(0.0, |rate| 1.0 / rate) + transfer;
+            let alone = pattern.bandwidth_mbps.map_or(0.0, |rate| 1.0 / rate).max(per_byte(old));
             Pattern {
                 latency_us: pattern.latency_us.as_ref().map(|latency| latency.shifted(command)),
-                // What remains below a fiftieth is the noise of a measurement, not a rate.
-                bandwidth_mbps: (rate > 0.02 * per_byte(new) && rate > 0.0).then(|| 1.0 / rate),
+                // What differs by less than a fiftieth is the noise of a measurement, not a rate.
+                bandwidth_mbps: match pattern.size_us.is_empty() {
+                    true => (alone > 1.02 * per_byte(new)).then(|| 1.0 / alone),
+                    // A table tells all that the medium takes.
+                    false => pattern.bandwidth_mbps,
+                },
                 size_us: pattern.size_us.clone(),
             }
         };
@@ -157,7 +161,7 @@ mod tests {
         assert_eq!((latency(&ends[0]), latency(&ends[1])), (120.0, 90.0));
         assert_eq!((ends[2].channels, latency(&ends[2])), (None, 87.5 * 1.2));
         let rate = |profile: &Profile| profile.read.as_ref().unwrap().random.bandwidth_mbps.unwrap();
-        assert!((1.0 / rate(&ends[4]) + 1.0 / 400.0 - 1.0 / 100.0).abs() < 1e-9);
+        assert!((rate(&ends[4]) - 100.0).abs() < 1e-9, "slower than the link");
         assert!(Profile { confidence: std::collections::BTreeMap::new(), ..profile }.ends().is_empty());
     }
 }

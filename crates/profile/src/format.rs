@@ -87,7 +87,8 @@ pub struct Alternative {
     pub link: Option<Link>,
 }
 
-/// The bus between the machine and the medium: one operation after the other passes it, then the medium begins.
+/// The bus between the machine and the medium: one operation after the other passes it, and the medium moves its bytes
+/// meanwhile: of one operation alone the slower of both rates counts.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Link {

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod articles;
+mod cache;
 mod device;
 mod devices;
 pub mod distribution;
@@ -10,7 +11,10 @@ mod ends;
 pub mod figures;
 pub mod format;
 mod library;
+mod medium;
+mod side;
 mod split;
+mod stalls;
 
 pub use device::{Device, Request};
 pub use devices::{Figure, Published, PublishedDevice, device, published};

@@ -22,9 +22,10 @@ pub(crate) struct Run {
     pub(crate) end: u64,
     /// Length of the latest part.
     pub(crate) last: u64,
-    /// When that came, when it was over the link, and when it will be done.
+    /// When that came, when it was over the link, what the medium took before the first byte, and when it will be done.
     pub(crate) came: f64,
     pub(crate) arrived: f64,
+    pub(crate) latency: f64,
     pub(crate) done: f64,
     /// It goes on with a stream.
     pub(crate) sequential: bool,

@@ -9,9 +9,8 @@ fn alone(profile: &Profile, pattern: &Pattern, size: f64) -> f64 {
     let link = profile.link.unwrap_or_default();
     let rate = |rate: Option<f64>| rate.map_or(0.0, |rate| size / rate);
     pattern.latency_us.as_ref().map_or(0.0, profile::distribution::Latency::mean_us)
-        + rate(pattern.bandwidth_mbps)
         + link.command_us.unwrap_or(0.0)
-        + rate(link.bandwidth_mbps)
+        + rate(pattern.bandwidth_mbps).max(rate(link.bandwidth_mbps))
 }
 
 /// One line for a figure that is off by more than `percent`.

@@ -173,25 +173,26 @@ fn candidates(medium: &Profile, deep: &[Deep]) -> Vec<Structure> {
     let by_byte: Vec<f64> = limited.iter().map(|d| cost(d) / size(d)).collect();
     // Of one size, the most saturated.
     let smallest = limited.iter().min_by(|a, b| a.work.size.cmp(&b.work.size).then(cost(a).total_cmp(&cost(b))));
-    let all = || deep.iter().filter(|d| d.limited || d.work.sequential);
-    let largest = all().max_by(|a, b| a.work.size.cmp(&b.work.size).then(cost(b).total_cmp(&cost(a))));
+    // A stream may show the link or only how fast one stream is.
+    let largest = |streams: bool| {
+        let all = deep.iter().filter(|d| if d.work.sequential { streams } else { d.limited });
+        all.max_by(|a, b| a.work.size.cmp(&b.work.size).then(cost(b).total_cmp(&cost(a))))
+    };
+    let ends = [largest(false), largest(true)];
     let (most_command, most_per_byte) = room(medium);
     let mut links: Vec<(f64, f64)> = Vec::new();
     for command in [median(&costs), costs.iter().copied().reduce(f64::min)].into_iter().flatten() {
         links.push((command, 0.0));
     }
-    for per_byte in [median(&by_byte), by_byte.iter().copied().reduce(f64::min), largest.map(|d| cost(d) / size(d))]
-        .into_iter()
-        .flatten()
-    {
-        links.push((0.0, per_byte));
-    }
+    let own = ends.into_iter().flatten().map(|d| cost(d) / size(d));
+    let usual = [median(&by_byte), by_byte.iter().copied().reduce(f64::min)].into_iter().flatten();
+    links.extend(usual.chain(own).map(|per_byte| (0.0, per_byte)));
     // Each limited figure's own, and both from the two ends.
-    if let (Some(small), Some(large)) = (smallest, largest)
-        && large.work.size >= 2 * small.work.size
-    {
-        let per_byte = ((cost(large) - cost(small)) / (size(large) - size(small))).max(0.0);
-        links.push(((cost(small) - per_byte * size(small)).max(0.0), per_byte));
+    for large in ends.into_iter().flatten() {
+        if let Some(small) = smallest.filter(|small| large.work.size >= 2 * small.work.size) {
+            let per_byte = ((cost(large) - cost(small)) / (size(large) - size(small))).max(0.0);
+            links.push(((cost(small) - per_byte * size(small)).max(0.0), per_byte));
+        }
     }
     links.retain(|(command, per_byte)| *command <= most_command && *per_byte <= most_per_byte);
     links.dedup();

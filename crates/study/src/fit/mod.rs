@@ -409,7 +409,11 @@ impl Fit {
                 let (least, most) = span(&per_byte);
                 // No cost for a byte is no limit; a number stands for it.
                 let high = if least > 0.0 { (1.0 + off) / least } else { 1e6 };
-                self.set("link.bandwidth_MBps", Some(Confidence { low: (1.0 - off) / most, high }), &found.from);
+                self.set(
+                    "link.bandwidth_MBps",
+                    Some(Confidence { low: (1.0 - off).max(0.0) / most, high }),
+                    &found.from,
+                );
             }
         }
         if !found.others.is_empty() {
@@ -437,20 +441,10 @@ impl Fit {
                 if let Some(ci) = self.profile.confidence.get_mut(&format!("{field}.latency_us")) {
                     *ci = Confidence { low: (ci.low - shift).max(0.0), high: (ci.high - shift).max(0.0) };
                 }
-                let key = format!("{field}.bandwidth_MBps");
-                match (old.bandwidth_mbps, new.bandwidth_mbps) {
-                    (Some(_), None) => {
-                        self.profile.confidence.remove(&key);
-                        self.sources.remove(&key);
-                    }
-                    (Some(was), Some(is)) => {
-                        let moved = 1.0 / was - 1.0 / is;
-                        if let Some(ci) = self.profile.confidence.get_mut(&key) {
-                            let end = |rate: f64| 1.0 / (1.0 / rate - moved).max(1e-3 / is);
-                            *ci = Confidence { low: end(ci.low), high: end(ci.high) };
-                        }
-                    }
-                    _ => {}
+                if old.bandwidth_mbps.is_some() && new.bandwidth_mbps.is_none() {
+                    let key = format!("{field}.bandwidth_MBps");
+                    self.profile.confidence.remove(&key);
+                    self.sources.remove(&key);
                 }
             }
         }

@@ -24,7 +24,7 @@ fn alone(profile: &Profile, read: bool) -> Option<(f64, f64)> {
     let link = profile.link.unwrap_or_default();
     let latency = pattern.latency_us.as_ref()?.mean_us() + link.command_us.unwrap_or(0.0);
     let per_byte = [pattern.bandwidth_mbps, link.bandwidth_mbps].into_iter().flatten().map(|rate| 1.0 / rate);
-    Some((latency, 1.0 / per_byte.sum::<f64>()))
+    Some((latency, 1.0 / per_byte.fold(0.0, f64::max)))
 }
 
 /// Operations a second with many under way.
