@@ -30,8 +30,36 @@ pub enum Backing {
 /// Memory with holes.
 #[derive(Debug, Default)]
 pub struct Ram {
-    pieces: HashMap<u64, Box<[u8]>>,
+    pieces: HashMap<u64, Piece>,
     until_look: usize,
+}
+
+/// What memory is taken in, and a bit for each of its pages that was written: to read one that was not would have the
+/// kernel map its page of zeros, and take it back on the first write.
+#[derive(Debug)]
+struct Piece {
+    bytes: Box<[u8]>,
+    written: u16,
+}
+
+impl Piece {
+    fn new() -> Self {
+        Piece { bytes: vec![0; PIECE as usize].into_boxed_slice(), written: 0 }
+    }
+    /// The bits of the pages that hold a part.
+    fn pages(within: usize, part: usize) -> u16 {
+        let (first, end) = (within / PAGE as usize, (within + part).div_ceil(PAGE as usize));
+        ((1u32 << end) - (1 << first)) as u16
+    }
+    fn is_hole(&self, within: usize, part: usize) -> bool {
+        self.written & Piece::pages(within, part) == 0
+    }
+    /// Zeros; pages never written are zeros already.
+    fn zero(&mut self, within: usize, part: usize) {
+        if !self.is_hole(within, part) {
+            self.bytes[within..within + part].fill(0);
+        }
+    }
 }
 
 /// A file with holes.
@@ -99,7 +127,8 @@ impl Backing {
     /// Whether this range is known to be a hole.
     pub fn is_hole(&self, offset: u64, len: u64) -> bool {
         match self {
-            Backing::Ram(ram) => pieces(offset, len).all(|(piece, _, _)| !ram.pieces.contains_key(&piece)),
+            Backing::Ram(ram) => pieces(offset, len)
+                .all(|(piece, within, part)| ram.pieces.get(&piece).is_none_or(|piece| piece.is_hole(within, part))),
             Backing::File(_) => false,
         }
     }
@@ -137,8 +166,10 @@ impl Ram {
         for (piece, within, part) in pieces(offset, rest.len() as u64) {
             let (here, later) = rest.split_at_mut(part);
             match self.pieces.get(&piece) {
-                Some(bytes) => here.copy_from_slice(&bytes[within..within + part]),
-                None => here.fill(0),
+                Some(piece) if !piece.is_hole(within, part) => {
+                    here.copy_from_slice(&piece.bytes[within..within + part]);
+                }
+                _ => here.fill(0),
             }
             rest = later;
         }
@@ -151,8 +182,9 @@ impl Ram {
             if !self.pieces.contains_key(&piece) {
                 self.look()?;
             }
-            let bytes = self.pieces.entry(piece).or_insert_with(|| vec![0; PIECE as usize].into_boxed_slice());
-            bytes[within..within + part].copy_from_slice(here);
+            let piece = self.pieces.entry(piece).or_insert_with(Piece::new);
+            piece.bytes[within..within + part].copy_from_slice(here);
+            piece.written |= Piece::pages(within, part);
             rest = later;
         }
         Ok(())
@@ -177,8 +209,8 @@ impl Ram {
             self.pieces.retain(|piece, _| !(whole..end).contains(piece));
             for edge in [offset / PIECE, end] {
                 let (from, to) = (offset.max(edge * PIECE), (offset + len).min((edge + 1) * PIECE));
-                if let Some(bytes) = self.pieces.get_mut(&edge).filter(|_| from < to) {
-                    bytes[(from % PIECE) as usize..][..(to - from) as usize].fill(0);
+                if let Some(piece) = self.pieces.get_mut(&edge).filter(|_| from < to) {
+                    piece.zero((from % PIECE) as usize, (to - from) as usize);
                 }
             }
             return;
@@ -186,8 +218,8 @@ impl Ram {
         for (piece, within, part) in pieces(offset, len) {
             if part as u64 == PIECE {
                 self.pieces.remove(&piece);
-            } else if let Some(bytes) = self.pieces.get_mut(&piece) {
-                bytes[within..within + part].fill(0);
+            } else if let Some(piece) = self.pieces.get_mut(&piece) {
+                piece.zero(within, part);
             }
         }
     }

@@ -330,6 +330,13 @@ impl Disk {
         self.model().probe = delay;
     }
 
+    /// Makes the first `len` bytes a hole, as if nothing had ever been written.
+    pub fn blank(&self, len: u64) -> io::Result<()> {
+        let mut store = self.storage_mut();
+        store.flush();
+        store.trim(0, len)
+    }
+
     /// Follows what the way costs by the kernel's account of the device, and by how much it scatters by itself.
     pub fn look(&self, kernel: [Sum; 2]) {
         let now = self.clock.now();
@@ -338,10 +345,11 @@ impl Disk {
         model.absorb();
     }
 
-    /// The disk is ready: its way costs this.
-    pub fn ready(&self, way: Way) {
+    /// The disk is ready: its way costs this, and the kernel has counted so much of those who measured it.
+    pub fn ready(&self, way: Way, kernel: [Sum; 2]) {
         let mut model = self.model();
         model.way = way;
+        model.way.begin(self.clock.now(), kernel);
         model.absorb();
         model.ready_at = self.clock.now();
         model.made_with = sys::process::cpu_time();
@@ -365,6 +373,7 @@ impl Disk {
             faults: faults.collect(),
             way_read_us: tenths(model.way.base[0]),
             way_write_us: tenths(model.way.base[1]),
+            way_outside_us: tenths(model.way.outside()),
             way_scatter_us: tenths(model.way.scatter()),
             ..counted
         }
@@ -425,12 +434,12 @@ mod tests {
     fn answers_are_due_by_the_profile_less_the_way() {
         let disk = disk(PLAIN);
         assert_eq!(disk.arrive(us(1000), Act::Read, 0, 4096).due, us(1500));
-        disk.ready(Way::new(60_000.0, 0.0, [0.0; 2]));
+        disk.ready(Way::new(60_000.0, 0.0, [0.0; 2]), [Sum::default(); 2]);
         let verdict = disk.arrive(us(10_000), Act::Read, 0, 4096);
         assert_eq!((verdict.due, verdict.time), (us(10_440), us(500)));
         assert_eq!(disk.arrive(us(20_000), Act::Flush, 0, 0).due, us(20_940));
         assert_eq!(disk.figures().floor_reached, 0);
-        disk.ready(Way::new(600_000.0, 0.0, [0.0; 2]));
+        disk.ready(Way::new(600_000.0, 0.0, [0.0; 2]), [Sum::default(); 2]);
         assert_eq!(disk.arrive(us(30_000), Act::Write, 0, 4096).due, us(30_000));
         assert_eq!(disk.figures().floor_reached, 1);
         let verdict = disk.arrive(us(40_000), Act::Write, 0, 4096);
@@ -455,7 +464,7 @@ mod tests {
         // 100 times 50 µs from 950 on, less half the way; or at once, the floor reached.
         for (n, last) in [(16.0, us(5900)), (1.0, us(1495))] {
             let disk = disk("channels = 1\n[read]\nlatency_us = 50");
-            disk.ready(under_way(n));
+            disk.ready(under_way(n), [Sum::default(); 2]);
             let dues = (0..100).map(|i| disk.arrive(us(1000 + 5 * i), Act::Read, i << 20, 4096).due);
             assert_eq!(dues.max(), Some(last), "{n} under way");
         }
@@ -465,7 +474,7 @@ mod tests {
     #[test]
     fn what_was_answered_is_not_waited_for() {
         let disk = disk("channels = 1\n[read]\nlatency_us = 500");
-        disk.ready(under_way(1.0));
+        disk.ready(under_way(1.0), [Sum::default(); 2]);
         let first = disk.arrive(us(1000), Act::Read, 0, 4096);
         assert_eq!(first.due, us(1400));
         // 30 µs after the answer left; the way is 100.
@@ -479,7 +488,7 @@ mod tests {
     #[test]
     fn what_the_profile_does_not_know_is_as_fast_as_the_way() {
         let disk = disk("[read]\nlatency_us = 500");
-        disk.ready(Way::new(60_000.0, 0.0, [0.0; 2]));
+        disk.ready(Way::new(60_000.0, 0.0, [0.0; 2]), [Sum::default(); 2]);
         let write = disk.arrive(us(1000), Act::Write, 0, 4096);
         assert_eq!((write.due, write.outcome, disk.figures().floor_reached), (us(1000), Ok(()), 1));
         assert_eq!(disk.arrive(us(1000), Act::Read, 0, 4096).due, us(1440));

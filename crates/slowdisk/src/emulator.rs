@@ -1,7 +1,10 @@
 //! An emulated disk from start to stop: what the machine must have, folder, file system, loop device, what the way costs,
 //! and the loop that waits for the end. Undone in the opposite order on every way out.
 
+use crate::asked::Program;
 use crate::backing::Backing;
+use crate::calibrate::Calibration;
+use crate::control;
 use crate::disk::Disk;
 use crate::error::{SlowdiskError, io_at};
 use crate::faults::Fault;
@@ -11,7 +14,6 @@ use crate::registry::{ABOUT, ABOUT_DRAFT, Description, Registry, SOCKET};
 use crate::schedule::Clock;
 use crate::store::Store;
 use crate::way::Account;
-use crate::{calibrate, control};
 use basics::Bytes;
 use change::{FuseMount, Journal, LoopDevice, TestFile, guard};
 use profile::Profile;
@@ -143,12 +145,17 @@ fn size_of(options: &Options) -> Result<Bytes, SlowdiskError> {
 }
 
 impl Emulator {
-    /// Makes the disk and measures the way to it.
+    /// Makes the disk and measures the way to it, by `program`.
     ///
     /// # Errors
     /// [`SlowdiskError::Needs`] where the machine lacks something, [`SlowdiskError::Refused`] for a file that exists, and
     /// whatever the kernel says; everything that was made is undone then.
-    pub fn start(options: &Options, registry: &Registry, journal: &Journal) -> Result<Self, SlowdiskError> {
+    pub fn start(
+        options: &Options,
+        registry: &Registry,
+        journal: &Journal,
+        program: &Program<'_>,
+    ) -> Result<Self, SlowdiskError> {
         let size = size_of(options)?;
         if let Some(path) = options.backing.as_ref().filter(|path| path.symlink_metadata().is_ok()) {
             let sentence = "exists, and an existing file is never written over; name one that does not";
@@ -185,8 +192,10 @@ impl Emulator {
         folder.mounted();
         let device = LoopDevice::attach(journal, &id, &folder.at().join(FILE), options.sector)?;
         let account = Account::open(device.path());
-        let way = calibrate::way(&disk, device.path(), account.as_ref()).map_err(io_at("read", device.path()))?;
-        disk.ready(way);
+        let calibration = Calibration { disk: &disk, device: device.path(), account: account.as_ref(), program };
+        let (most, way) = (calibration.most()?, calibration.way()?);
+        let counted = account.as_ref().and_then(|account| account.read().ok()).unwrap_or_default();
+        disk.ready(way, counted);
         options.faults.iter().for_each(|fault| disk.fault(fault.clone()));
         let description = Description {
             name,
@@ -194,6 +203,7 @@ impl Emulator {
             device: device.path().to_owned(),
             size: size.0,
             floor_us: (way.base[0] / 100.0).round() / 10.0,
+            most,
             backing: options.backing.as_ref().map_or_else(|| "ram".to_owned(), |path| path.display().to_string()),
             owner: Identity::of_this_process().map_err(io_at("look at", "/proc/self"))?,
         };

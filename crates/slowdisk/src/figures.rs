@@ -29,6 +29,9 @@ pub struct Figures {
     pub way_read_us: f64,
     /// And a write.
     pub way_write_us: f64,
+    /// What of it is outside the kernel's account, as measured at the start: a program's own way into the device's queue and back.
+    #[serde(default)]
+    pub way_outside_us: f64,
     /// By how much the way scatters by itself, a standard deviation; the profile's own scatter is narrowed by it.
     #[serde(default)]
     pub way_scatter_us: f64,

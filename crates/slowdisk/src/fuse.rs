@@ -1,9 +1,10 @@
 //! The one place that knows `fuser`: a file system of one file, `disk`, opened past the page cache. Two threads read
-//! requests, ask the disk what becomes of them and leave the answer to the schedule's thread.
+//! requests, ask the disk what becomes of them, and leave answers that are not due yet to the schedule's thread.
 
 use crate::disk::{Disk, Verdict};
 use crate::faults::Act;
 use crate::schedule::Schedule;
+use basics::Nanos;
 use fuser::{
     BackgroundSession, Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo,
     InitFlags, KernelConfig, LockOwner, MountOption, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty,
@@ -81,7 +82,18 @@ impl Shared {
     }
 
     fn later(&self, verdict: Verdict, reply: Reply) {
-        self.schedule.push(verdict.due, Pending { verdict, reply });
+        let pending = Pending { verdict, reply };
+        // What is due already leaves at once, without waking another thread.
+        match self.disk.clock.now().0.checked_sub(verdict.due.0) {
+            Some(late) => self.leave(pending, Nanos(late)),
+            None => self.schedule.push(verdict.due, pending),
+        }
+    }
+
+    fn leave(&self, pending: Pending, late: Nanos) {
+        let verdict = pending.verdict;
+        self.answer(pending);
+        self.disk.answered(&verdict, late);
     }
 
     /// The time has come.
@@ -322,11 +334,7 @@ impl Mounted {
         let answers = Arc::clone(&shared);
         let answering = std::thread::Builder::new().name("answers".into()).spawn(move || {
             sys::thread::sharpen_timers();
-            answers.schedule.run(|pending, late| {
-                let verdict = pending.verdict;
-                answers.answer(pending);
-                answers.disk.answered(&verdict, late);
-            });
+            answers.schedule.run(|pending, late| answers.leave(pending, late));
         })?;
         Ok(Mounted { session: Some(session), shared, answering: Some(answering) })
     }

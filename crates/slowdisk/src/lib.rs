@@ -4,6 +4,7 @@
 //! behaviour is stands in `profile`; how its figures are judged, elsewhere.
 #![forbid(unsafe_code)]
 
+mod asked;
 mod backing;
 mod calibrate;
 mod control;
@@ -19,10 +20,11 @@ mod store;
 mod undo;
 mod way;
 
+pub use asked::{Asked, Program, Seen, What};
 pub use backing::Backing;
 pub use control::Client;
 pub use emulator::{Emulator, Options};
 pub use error::SlowdiskError;
 pub use faults::Fault;
 pub use figures::Figures;
-pub use registry::{Description, Registry};
+pub use registry::{Description, Most, Registry};

@@ -30,10 +30,29 @@ pub struct Description {
     pub size: u64,
     /// What a small request takes at least, whatever the profile says.
     pub floor_us: f64,
+    /// What it carries at most, whatever the profile says.
+    #[serde(default)]
+    pub most: Most,
     /// `ram`, or the file.
     pub backing: String,
     /// Its process.
     pub owner: Identity,
+}
+
+/// What the way through FUSE and the loop device carries on this machine, as measured at the start with requests of no time;
+/// nothing where that could not be measured.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Most {
+    /// Reads of 4 KiB a second.
+    pub read_iops: Option<f64>,
+    /// Writes of 4 KiB a second.
+    pub write_iops: Option<f64>,
+    /// Reads of 512 KiB, MB/s.
+    #[serde(rename = "read_MBps")]
+    pub read_mbps: Option<f64>,
+    /// Writes of 512 KiB, MB/s.
+    #[serde(rename = "write_MBps")]
+    pub write_mbps: Option<f64>,
 }
 
 /// The folder of folders.
@@ -154,6 +173,7 @@ mod tests {
             device: "/dev/loop0".into(),
             size: 1,
             floor_us: 50.0,
+            most: Most { read_iops: Some(9e4), ..Most::default() },
             backing: "ram".to_owned(),
             owner,
         };

@@ -1,5 +1,5 @@
-//! When answers leave: one thread owns them in a heap by due time, sleeps until shortly before the next and spins the
-//! rest, because a sleep ends tens of microseconds late.
+//! When answers leave that are not due at once: one thread owns them in a heap by due time, sleeps until shortly before the
+//! next and spins the rest, because a sleep ends tens of microseconds late.
 
 use basics::Nanos;
 use std::cmp::Ordering;

@@ -19,7 +19,7 @@ const AGREE: f64 = 0.02;
 const UNDER_WAY: u64 = 16;
 
 /// Whether two counts of the same requests are near enough for their times to be held against each other.
-pub(crate) fn agree(kernel: u64, counted: u64) -> bool {
+fn agree(kernel: u64, counted: u64) -> bool {
     kernel.abs_diff(counted).saturating_sub(UNDER_WAY) as f64 <= AGREE * kernel as f64
 }
 
@@ -101,7 +101,7 @@ fn parse(text: &str) -> Option<[Sum; 2]> {
 
 /// Between what was measured with one request under way and with [`CROWD`].
 fn between([alone, crowd]: [f64; 2], under_way: f64) -> f64 {
-    alone + (crowd - alone) * ((under_way - 1.0) / (CROWD - 1) as f64).clamp(0.0, 1.0)
+    alone + (crowd - alone) * ((under_way - 1.0) / f64::from(CROWD - 1)).clamp(0.0, 1.0)
 }
 
 /// What is taken off the profile's times, half of it before the model is asked and half after, so that a busy device needs
@@ -138,6 +138,14 @@ impl Way {
         Way { base: [base; 2], most: base + MOST_MORE, per_byte, outside, flush: base, ..Way::default() }
     }
 
+    /// The account's requests so far are not the device's.
+    pub fn begin(&mut self, now: Nanos, kernel: [Sum; 2]) {
+        self.at = [now; 2];
+        for (looked, kernel) in self.looked.iter_mut().zip(kernel) {
+            *looked = [kernel, Sum::default()];
+        }
+    }
+
     /// What is taken off before and after the model.
     pub fn halves(&self, act: Act, len: u64) -> (f64, f64) {
         let half = self.base[usize::from(act != Act::Read)] / 2.0;
@@ -156,9 +164,9 @@ impl Way {
         sum.nanos += owed.0 as f64 + (late.0 as f64 - LATE).max(0.0);
     }
 
-    /// What is outside while so many requests are under way on average.
-    fn outside(&self, under_way: f64) -> f64 {
-        between(self.outside, under_way)
+    /// What is outside now, ns.
+    pub fn outside(&self) -> f64 {
+        between(self.outside, self.under_way())
     }
 
     /// How many requests are under way, on average since the last look.
@@ -196,7 +204,7 @@ impl Way {
             self.at[side] = now;
             self.busy[side] = busy;
             if agree(took.requests, due.requests) {
-                let outside = self.outside(self.under_way()) + self.outside_per_byte * took.length();
+                let outside = self.outside() + self.outside_per_byte * took.length();
                 let lacks = took.mean() + outside - due.mean();
                 self.base[side] = (self.base[side] + GAIN * lacks).clamp(0.0, self.most);
             }
@@ -277,10 +285,19 @@ mod tests {
         assert_eq!(way.busy[0], 0.0);
     }
 
+    /// Bug: the first look counted those who had measured the way, and took the device for busy.
+    #[test]
+    fn what_measured_the_way_is_not_the_devices() {
+        let mut way = Way::new(0.0, 0.0, [10.0, 40.0]);
+        let measured = Sum { requests: 50_000, nanos: 9e9, bytes: 0 };
+        way.begin(Nanos(1_000_000_000), [measured, Sum::default()]);
+        way.look(Nanos(1_300_000_000), [measured, Sum::default()]);
+        assert_eq!((way.under_way(), way.base), (0.0, [0.0; 2]));
+    }
+
     #[test]
     fn more_is_outside_in_a_crowd() {
-        let way = Way::new(0.0, 0.0, [10.0, 40.0]);
-        let outside = [0.1, 1.0, 2.0, 4.0, 16.0].map(|busy| way.outside(busy));
+        let outside = [0.1, 1.0, 2.0, 4.0, 16.0].map(|busy| between([10.0, 40.0], busy));
         assert_eq!(outside, [10.0, 10.0, 20.0, 40.0, 40.0]);
     }
 

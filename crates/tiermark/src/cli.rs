@@ -255,6 +255,13 @@ pub enum EmulateVerb {
         /// Its name.
         name: String,
     },
+    /// Use the emulated disk that standard input is, as any program does, and print what was seen of it; how an emulator
+    /// measures itself.
+    #[command(hide = true)]
+    Ask {
+        /// What to do, as JSON.
+        asked: String,
+    },
     /// Stop one; refused while a file system on it is mounted or swap is on.
     Stop {
         /// Its name.

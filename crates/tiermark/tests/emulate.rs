@@ -238,6 +238,9 @@ fn what_cannot_be_is_said_in_one_sentence() {
     home.run(&["emulate", quick, "--size", "4k"]).code(2).says(&["too small"]);
     home.run(&["emulate", quick, "--backing", quick]).code(3).says(&["quick.toml", "exists"]);
     home.run(&["emulate", "stop", "nobody"]).code(2).says(&["nobody", "emulate list"]);
+    let asked = r#"{ "what": "write", "region_B": 4096, "len_B": 4096, "depth": 1, "time_ms": 1 }"#;
+    home.run(&["emulate", "ask", asked]).code(3).says(&["emulated disks alone"]);
+    home.run(&["emulate", "ask", "{}"]).code(2).says(&["what"]);
     assert!(home.run(&["emulate", "list"]).code(0).out.contains("no emulated disk runs"));
     let mut home = Home::new();
     home.as_an_ordinary_user();

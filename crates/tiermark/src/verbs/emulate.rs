@@ -9,8 +9,10 @@ use basics::units::significant;
 use profile::Profile;
 use rustix::fs::{Mode, OFlags};
 use serde_json::json;
-use slowdisk::{Client, Description, Emulator, Fault, Figures, Options, Registry, SlowdiskError};
+use slowdisk::{Asked, Client, Description, Emulator, Fault, Figures, Options, Registry, Seen, SlowdiskError};
+use std::fs::File;
 use std::io::{BufRead, BufReader, IsTerminal, Read};
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 
@@ -24,6 +26,7 @@ pub fn emulate(context: &Context, args: &EmulateArgs) -> Result<ExitCode> {
         Some(EmulateVerb::Show { name }) => show(context, &registry()?, name),
         Some(EmulateVerb::Stop { name }) => stop(context, &registry()?, name),
         Some(EmulateVerb::Fault { name, faults }) => fault(context, &registry()?, name, faults),
+        Some(EmulateVerb::Ask { asked }) => ask(asked),
         None if args.detach => detach(context),
         None => start(context, &registry()?, args),
     }
@@ -72,7 +75,7 @@ fn start(context: &Context, registry: &Registry, args: &EmulateArgs) -> Result<E
     let interrupted = context::interrupted()?;
     let (store, journal) = context.open()?;
     drop(store);
-    let emulator = Emulator::start(&options, registry, &journal)?;
+    let emulator = Emulator::start(&options, registry, &journal, &by_a_process)?;
     let description = emulator.description();
     if context.json || args.detached {
         out::print_line(&document(description))?;
@@ -103,6 +106,31 @@ fn start(context: &Context, registry: &Registry, args: &EmulateArgs) -> Result<E
         out::print(&account_of(&figures))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Uses the device that standard input is, and prints what was seen of it.
+fn ask(asked: &str) -> Result<ExitCode> {
+    let asked: Asked = serde_json::from_str(asked).map_err(|error| SlowdiskError::Usage(error.to_string()))?;
+    let device = std::io::stdin().as_fd().try_clone_to_owned()?;
+    out::print_json(&serde_json::to_value(asked.run(&device.into())?)?)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Has this program do that in another process. That makes a session of its own, which must not be barred by leading a group
+/// already: in the emulator's session it would be as far ahead of other programs as that.
+fn by_a_process(asked: &Asked, device: File) -> Result<Seen, SlowdiskError> {
+    let failed =
+        |error: &dyn std::fmt::Display| SlowdiskError::Told(format!("the emulated disk cannot be measured: {error}"));
+    let asked = serde_json::to_string(asked).map_err(|error| failed(&error))?;
+    let start = |program| Command::new(program).args(["emulate", "ask", &asked]).stdin(Stdio::from(device)).output();
+    let output = std::env::current_exe().and_then(start).map_err(|error| failed(&error))?;
+    serde_json::from_slice(&output.stdout).map_err(|_| {
+        let said = String::from_utf8_lossy(&output.stderr);
+        match said.trim().strip_prefix("tiermark: ") {
+            Some(sentence) if !output.status.success() => SlowdiskError::Told(sentence.to_owned()),
+            _ => failed(&format!("{} {}", output.status, said.trim())),
+        }
+    })
 }
 
 /// Whoever started it has gone, and with it the pipes.
@@ -148,13 +176,19 @@ fn detach(context: &Context) -> Result<ExitCode> {
 }
 
 fn introduction(description: &Description, profile: &Profile) -> String {
-    let Description { name, device, floor_us, .. } = description;
+    let Description { name, device, floor_us, most, .. } = description;
+    let known = |figure: Option<f64>| figure.map_or_else(|| "unknown".to_owned(), significant);
     let mut text = format!(
-        "{}\n{name}: {}, held in {}; a request takes {} µs at least; Ctrl-C or `tiermark emulate stop {name}` ends it",
+        "{}\n{name}: {}, held in {}; Ctrl-C or `tiermark emulate stop {name}` ends it\n\
+         a request takes {} µs at least here; at most {} reads and {} writes a second are carried, or {} and {} MB/s",
         device.display(),
         description.size(),
         description.backing,
         significant(*floor_us),
+        known(most.read_iops),
+        known(most.write_iops),
+        known(most.read_mbps),
+        known(most.write_mbps),
     );
     for read in [true, false] {
         if let Err(error) = profile.direction(read) {
@@ -188,6 +222,7 @@ fn document(description: &Description) -> serde_json::Value {
         "device": description.device,
         "size_B": description.size,
         "floor_us": description.floor_us,
+        "most": description.most,
         "backing": description.backing,
         "pid": description.owner.pid,
     })
