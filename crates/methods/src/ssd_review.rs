@@ -42,6 +42,12 @@ const PARAMETERS: &[Parameter] = &[
         help: "thrown away at the beginning of a point",
     },
     Parameter {
+        key: "fill",
+        aliases: &[],
+        default: Usually::Depends("10s; 0s with --as-published"),
+        help: "writes of 1 MiB before each sweep that writes, so that the device's cache is full",
+    },
+    Parameter {
         key: "until",
         aliases: &[],
         default: Usually::Depends("2; none with --as-published"),
@@ -62,16 +68,13 @@ const MIXED_DEPTH: u32 = 16;
 /// Where the mean must be known, this much is measured at least: a stall that comes once a second is met then, and a p99 of
 /// a slow device has some hundred operations behind it.
 const AT_LEAST: Nanos = Nanos::from_millis(4000);
+/// So long a cache is filled: longer than the few GB of a disk's own memory take at its rate.
+const FILL: Nanos = Nanos::from_millis(10_000);
 
-/// The sweep that a point belongs to, the point's own name, and its job.
-struct Point {
-    sweep: String,
-    at: String,
-    job: Job,
-}
-
-fn point(sweep: String, at: impl Into<String>, job: Job) -> Point {
-    Point { sweep, at: at.into(), job }
+/// Points with a name each, in the order of the review: what asks little of the device first.
+struct Sweep {
+    name: String,
+    points: Vec<(String, Job)>,
 }
 
 /// A total depth over the most threads that divide it, each with its own region.
@@ -80,31 +83,49 @@ fn deep(total: u32, job: Job) -> Job {
     Job { depth: total / threads, threads, separate_regions: true, ..job }
 }
 
-fn sweeps(job: &Job, smallest: Bytes) -> Vec<Point> {
+fn sweeps(job: &Job, smallest: Bytes) -> Vec<Sweep> {
     let both = [("read", Direction::Read), ("write", Direction::Write)];
-    let mut points = Vec::new();
+    let mut sweeps = Vec::new();
     for (rw, direction) in both {
         let sizes = (0..SIZES).map(|power| Bytes(512 << power)).filter(|size| *size >= smallest);
-        points.extend(sizes.map(|size| {
+        let point = |size: Bytes| {
             let job = Job { direction, block: Block::Fixed(size), ..job.clone() };
-            point(format!("size-{rw}"), size.to_string().replace(' ', ""), job)
-        }));
+            (size.to_string().replace(' ', ""), job)
+        };
+        sweeps.push(Sweep { name: format!("size-{rw}"), points: sizes.map(point).collect() });
     }
     for (pattern, order, block) in [("seq", Order::Sequential, 128 * KIB), ("rand", Order::Permuted, 4 * KIB)] {
         for (rw, direction) in both {
-            points.extend(DEPTHS.map(|depth| {
+            let point = |depth| {
                 let job = Job { direction, order, block: Block::Fixed(Bytes(block)), ..job.clone() };
-                point(format!("depth-{pattern}-{rw}"), format!("qd{depth}"), deep(depth, job))
-            }));
+                (format!("qd{depth}"), deep(depth, job))
+            };
+            sweeps.push(Sweep { name: format!("depth-{pattern}-{rw}"), points: DEPTHS.map(point).into() });
         }
     }
-    points.extend((0..=10u8).rev().map(|tenth| {
+    let mixed = (0..=10u8).rev().map(|tenth| {
         let read_percent = tenth * 10;
         let direction = Direction::Mixed { read_percent };
         let job = Job { direction, order: Order::Permuted, block: Block::Fixed(Bytes(4 * KIB)), ..job.clone() };
-        point("mixed".to_owned(), read_percent.to_string(), deep(MIXED_DEPTH, job))
-    }));
-    points
+        (read_percent.to_string(), deep(MIXED_DEPTH, job))
+    });
+    sweeps.push(Sweep { name: "mixed".to_owned(), points: mixed.collect() });
+    sweeps
+}
+
+/// Writes that leave no room in a device's cache, as the minute before each point does to the letter.
+fn filling(job: &Job, time: Nanos) -> Job {
+    Job {
+        direction: Direction::Write,
+        order: Order::Sequential,
+        block: Block::Fixed(Bytes(MIB)),
+        depth: 1,
+        threads: 1,
+        separate_regions: false,
+        warmup: Nanos(0),
+        stop: Stop { time: Some(time), ..Stop::default() },
+        ..job.clone()
+    }
 }
 
 /// Where they may end early, the writes before the sweeps come in rounds of such a part of the device.
@@ -208,6 +229,8 @@ impl Method for SsdReview {
         let precondition = yes("precondition", request.as_published && writes)?;
         let length = request.length()?.unwrap_or(settings.value("size")?);
         let job = timed(settings, request.as_published)?;
+        let usual = if request.as_published { Nanos(0) } else { FILL };
+        let fill: Nanos = settings.get("fill")?.unwrap_or(usual);
         let (smallest, why) = smallest(request);
         let mut left_out = Vec::new();
         let mut leave = |step: &str, why: String| {
@@ -256,15 +279,27 @@ impl Method for SsdReview {
             leave("sizes below 4 KiB", why.to_owned());
         }
         let profile = profile_of(site)?;
-        for Point { sweep, at, job } in sweeps(&job, smallest) {
-            if job.direction.writes() && !writes {
-                leave(&sweep, "nothing is written here".to_owned());
-            } else if let Some(why) = profile.as_ref().and_then(|profile| unanswered(profile, &job)) {
-                leave(&sweep, why);
-            } else {
-                let job = Job { seed: step_seed(seed, steps.len()), ..job };
-                job.check()?;
-                steps.push(site.step(format!("{sweep}-{at}"), job, false));
+        for Sweep { name: sweep, mut points } in sweeps(&job, smallest) {
+            if !request.as_published && points.iter().any(|(_, job)| job.direction.writes()) {
+                // The cache is full when the first point comes and, with what asks the most first, stays so as long as
+                // the device is asked for more than it can move on.
+                points.reverse();
+            }
+            let mut is_full = fill == Nanos(0);
+            for (at, job) in points {
+                if job.direction.writes() && !writes {
+                    leave(&sweep, "nothing is written here".to_owned());
+                } else if let Some(why) = profile.as_ref().and_then(|profile| unanswered(profile, &job)) {
+                    leave(&sweep, why);
+                } else {
+                    if job.direction.writes() && !std::mem::replace(&mut is_full, true) {
+                        let job = Job { seed: step_seed(seed, steps.len()), ..filling(&job, fill) };
+                        steps.push(site.step(format!("fill-{sweep}"), job, false));
+                    }
+                    let job = Job { seed: step_seed(seed, steps.len()), ..job };
+                    job.check()?;
+                    steps.push(site.step(format!("{sweep}-{at}"), job, false));
+                }
             }
         }
         let until = job.stop.until.map(|until| until.percent.to_string());
@@ -273,6 +308,7 @@ impl Method for SsdReview {
             ("writes", Some(writes.to_string())),
             ("point", job.stop.time.map(typed)),
             ("warmup", Some(typed(job.warmup))),
+            ("fill", Some(typed(fill))),
             ("until", until),
         ];
         Ok(Plan {
@@ -351,6 +387,25 @@ mod tests {
         assert_eq!(plan(model(BOTH), &words, false), usual);
     }
 
+    /// A cache that is full stays so while more is asked than the device can move on: so the first points ask the most.
+    #[test]
+    fn a_sweep_that_writes_begins_with_a_full_cache_and_what_asks_the_most() {
+        let names = |as_published| -> Vec<String> {
+            plan(model(BOTH), &[], as_published).steps.into_iter().map(|step| step.name).collect()
+        };
+        let after = |names: &[String], before: &str| {
+            let at = names.iter().position(|name| name == before).unwrap();
+            names[at + 1].clone()
+        };
+        let (usual, letter) = (names(false), names(true));
+        assert_eq!(after(&usual, "fill-size-write"), "size-write-1MiB");
+        assert_eq!(after(&usual, "fill-depth-rand-write"), "depth-rand-write-qd64");
+        assert_eq!((after(&usual, "fill-mixed"), after(&usual, "mixed-0")), ("mixed-0".into(), "mixed-10".into()));
+        assert_eq!(after(&usual, "size-read-512B"), "size-read-1KiB", "what only reads is read as published");
+        assert!(!letter.iter().any(|name| name.starts_with("fill")));
+        assert_eq!(after(&letter, "size-write-512B"), "size-write-1KiB");
+    }
+
     #[test]
     fn the_writes_before_may_end_early_unless_to_the_letter() {
         let usual = plan(model(BOTH), &["precondition=true"], false);
@@ -373,15 +428,15 @@ mod tests {
     fn what_a_profile_does_not_say_is_left_out_with_the_reason() {
         let bare = plan(model("inconsistent = [\"erratic\"]\n[write]\nbandwidth_MBps = 1250"), &[], false);
         let names: Vec<&str> = bare.steps.iter().map(|step| step.name.as_str()).collect();
-        assert_eq!(names, ["size-write-1MiB"], "a rate alone says nothing of short operations");
+        assert_eq!(names, ["fill-size-write", "size-write-1MiB"], "a rate alone says nothing of short operations");
         let why = |step: &str| bare.left_out.iter().find(|left| left.step == step).unwrap().why.to_string();
         assert!(why("depth-seq-write").ends_with("its source: erratic"), "{}", why("depth-seq-write"));
         assert!(why("depth-rand-read").starts_with("the profile says nothing of reads"));
         let lone = plan(model("[write]\nlatency_us = 10\nbandwidth_MBps = 1250"), &[], false);
         let sizes = lone.steps.iter().filter(|step| step.name.starts_with("size-write-")).count();
-        assert_eq!((sizes, lone.steps.len()), (12, 14), "and depth 1 of both sweeps over depths");
+        assert_eq!((sizes, lone.steps.len()), (12, 17), "and depth 1 of both sweeps over depths, each filled before");
         let ordered = plan(model(&format!("unseen = [\"random: not published\"]\n{BOTH}")), &[], false);
-        assert_eq!(ordered.steps.len(), 24 + 18, "neither at random nor mixed");
+        assert_eq!(ordered.steps.len(), 24 + 18 + 2, "neither at random nor mixed");
         assert!(ordered.left_out.iter().any(|left| left.why.to_string().ends_with("at random: not published")));
         let file = plan(Where::File("/film".into()), &[], false);
         assert!(!file.steps.iter().any(|step| step.job.direction.writes()), "a file is only read");

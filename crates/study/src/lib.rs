@@ -4,6 +4,7 @@
 
 mod beside;
 mod capacity;
+mod certainty;
 mod check;
 mod compare;
 mod figures;

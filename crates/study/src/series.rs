@@ -71,7 +71,7 @@ pub(crate) fn missing(step: &StepView<'_>) -> u64 {
 }
 
 /// The intervals that follow each other in time.
-fn in_order<'s>(step: &'s StepView<'_>) -> impl Iterator<Item = &'s Interval> {
+pub(crate) fn in_order<'s>(step: &'s StepView<'_>) -> impl Iterator<Item = &'s Interval> {
     let mut until = Nanos(0);
     step.intervals.iter().copied().filter(move |interval| {
         let follows = interval.start >= until && interval.end > interval.start;

@@ -45,7 +45,7 @@ pub struct Sweep<'r, 'a> {
     pub axis: Axis,
     /// Reads, or writes.
     pub reads: bool,
-    /// In the order in which they were measured.
+    /// Upwards, and mixes from all reads to none.
     pub points: Vec<Point<'r, 'a>>,
 }
 
@@ -98,9 +98,10 @@ fn curves<'r, 'a>(axis: Option<Axis>, group: &[&'r StepView<'a>], out: &mut Vec<
             Some(Point { at: at(axis, step.job), step, side })
         };
         let mut points: Vec<Point<'r, 'a>> = group.iter().filter_map(point).collect();
-        // Sizes and depths are told upwards, in whatever order they were measured.
-        if axis != Axis::Reads {
-            points.sort_by_key(|point| point.at);
+        // Sizes and depths are told upwards and mixes from all reads to none, in whatever order they were measured.
+        points.sort_by_key(|point| point.at);
+        if axis == Axis::Reads {
+            points.reverse();
         }
         if points.len() >= POINTS {
             out.push(Sweep { axis, reads, points });

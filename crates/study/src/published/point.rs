@@ -1,7 +1,9 @@
 //! A step's direction as reviews print it: rate, confidence, and latency as mean, median, p99 and p99.999. The last is
 //! given only where enough operations stand behind it; where not, it says how many of how many there are.
 
+use crate::certainty::Certainty;
 use crate::model::{StepSummary, StepView};
+use crate::series::Way;
 use basics::units::grouped;
 use basics::{Known, Nanos};
 use serde::Serialize;
@@ -24,6 +26,15 @@ pub struct Latency {
     /// Why there is no `p99_999`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p99_999_why: Option<String>,
+    /// 95 % confidence interval of `mean`; absent below ten intervals of the series, as those below.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mean_ci95: Option<[f64; 2]>,
+    /// Of `p50`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p50_ci95: Option<[f64; 2]>,
+    /// Of `p99`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p99_ci95: Option<[f64; 2]>,
 }
 
 /// One direction of one step.
@@ -47,8 +58,10 @@ pub(super) fn of(step: &StepView<'_>) -> [Option<Figures>; 2] {
         return [None, None];
     }
     let StepSummary { read, write, .. } = crate::summarise(step);
-    [read, write].map(|side| {
+    [(read, Way::Read), (write, Way::Write)].map(|(side, way)| {
         let side = side?;
+        let certainty = Certainty::of(step, way);
+        let ci95 = |percent| certainty.as_ref()?.percentile(percent);
         let us = |percent| side.lat.percentile(percent).map(Nanos::us);
         let p99_999 = us(99.999);
         let lat_us = Latency {
@@ -57,6 +70,9 @@ pub(super) fn of(step: &StepView<'_>) -> [Option<Figures>; 2] {
             p99: us(99.0)?,
             p99_999,
             p99_999_why: p99_999.is_none().then(|| too_few(side.ops)),
+            mean_ci95: certainty.as_ref().and_then(Certainty::mean),
+            p50_ci95: ci95(50.0),
+            p99_ci95: ci95(99.0),
         };
         let ci95_percent = Known::into_option(side.ci95_percent);
         Some(Figures { iops: side.iops, mbps: side.mbps, lat_us, ci95_percent })

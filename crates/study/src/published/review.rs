@@ -26,7 +26,7 @@ pub struct Sweep {
     pub name: &'static str,
     /// `read` or `write`.
     pub rw: &'static str,
-    /// Along the axis.
+    /// Along the axis, in the order of the article.
     pub points: Vec<Point>,
     /// Of a sweep over depths: where it saturates.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -58,6 +58,17 @@ pub enum At {
     Reads(u8),
 }
 
+impl At {
+    /// The order of the article, whatever was measured first: upwards, and from all reads to none.
+    fn place(self) -> u64 {
+        match self {
+            At::Size(bytes) => bytes,
+            At::Depth(depth) => depth.into(),
+            At::Reads(percent) => 100 - u64::from(percent.min(100)),
+        }
+    }
+}
+
 impl std::fmt::Display for At {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -67,6 +78,9 @@ impl std::fmt::Display for At {
         }
     }
 }
+
+/// What is known so well is printed without its interval.
+const SURE_PERCENT: f64 = 3.0;
 
 const NAMES: [&str; 4] = ["size", "depth-seq", "depth-rand", "mixed"];
 
@@ -93,6 +107,7 @@ pub(super) fn figures(run: &RunView<'_>) -> Review {
         }
     }
     for sweep in &mut sweeps {
+        sweep.points.sort_by_key(|point| point.at.place());
         let depth = |point: &Point| match point.at {
             At::Depth(depth) => Some((depth, point.figures.iops, point.figures.lat_us.mean)),
             At::Size(_) | At::Reads(_) => None,
@@ -105,7 +120,8 @@ pub(super) fn figures(run: &RunView<'_>) -> Review {
 impl Review {
     pub(super) fn lines(&self) -> Vec<String> {
         let before = self.precondition.iter().map(|steady| format!("written full before: {}", steady.verdict()));
-        before.chain(self.sweeps.iter().flat_map(Sweep::lines)).collect()
+        let sure = format!("a 95 % interval stands behind what is known to no better than ±{SURE_PERCENT} %");
+        before.chain([sure]).chain(self.sweeps.iter().flat_map(Sweep::lines)).collect()
     }
 }
 
@@ -125,7 +141,14 @@ impl Sweep {
                 (Some(us), _) => time(us),
                 (None, why) => why.clone().unwrap_or_default(),
             };
-            let [mean, p50, p99] = [lat.mean, lat.p50, lat.p99].map(time);
+            let known = |(us, ci95): (f64, Option<[f64; 2]>)| match ci95 {
+                Some([low, high]) if high - us > us * SURE_PERCENT / 100.0 || us - low > us * SURE_PERCENT / 100.0 => {
+                    format!("{} ({} to {})", time(us), time(low), time(high))
+                }
+                _ => time(us),
+            };
+            let [mean, p50, p99] =
+                [(lat.mean, lat.mean_ci95), (lat.p50, lat.p50_ci95), (lat.p99, lat.p99_ci95)].map(known);
             let [iops, mbps] = [figures.iops, figures.mbps].map(significant);
             let at = at.to_string();
             lines.push(format!(
