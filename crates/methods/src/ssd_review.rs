@@ -209,7 +209,7 @@ impl Method for SsdReview {
         "the sweeps of an SSD review: by transfer size, by depth, and mixed; mean, median, p99 and p99.999"
     }
     fn cost(&self) -> &'static str {
-        "6 to 27 min, as published nearly 5 h and two full passes of writes; a device is only read without --destroy"
+        "7 to 28 min, as published nearly 5 h and two full passes of writes; a device is only read without --destroy"
     }
     fn source(&self) -> Option<&'static str> {
         Some("Intel Optane SSD DC P4800X review: sequential access")

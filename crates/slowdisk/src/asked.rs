@@ -5,7 +5,7 @@ use crate::error::{SlowdiskError, io_at};
 use crate::fuse::FILE;
 use basics::job::{Block, Direction, Engine, Order, Stop};
 use basics::{Bytes, Interval, Job, Latencies, Nanos};
-use engine::{Control, Ended, Target};
+use engine::{Control, Ended, EngineError, Outcome, Target};
 use rustix::fs::{FileType, OFlags, fstat, major, minor, statfs};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -18,6 +18,8 @@ use std::time::{Duration, Instant};
 
 /// Fewer answers say nothing.
 const LEAST: u64 = 16;
+/// Whoever has not given them by then gives none.
+const MOST_TIME: Nanos = Nanos::from_millis(5000);
 
 /// What to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -110,31 +112,50 @@ impl Asked {
         })
     }
 
+    /// Longer where a machine is too slow for the least number of answers in the time.
     fn transfers(&self, device: &File, read: bool) -> Result<(Nanos, Latencies), SlowdiskError> {
-        let queue = Job {
+        let mut time = Nanos::from_millis(self.time_ms);
+        loop {
+            let outcome = self.ring(device, read, time)?;
+            if let Ended::Failed { what, errno, .. } = outcome.ended {
+                return Err(told(format!("{what} failed: {}", io::Error::from_raw_os_error(errno))));
+            }
+            let latencies = if read { outcome.read } else { outcome.write }.latency;
+            if latencies.count() >= LEAST || time > MOST_TIME {
+                return Ok((outcome.elapsed, latencies));
+            }
+            time = Nanos(time.0 * 4);
+        }
+    }
+
+    /// By a ring, or by threads where there is none. The engine is named: one that is looked for asks on its own, and that
+    /// stands in the kernel's account too.
+    fn ring(&self, device: &File, read: bool, time: Nanos) -> Result<Outcome, SlowdiskError> {
+        let job = |engine: Engine, depth: u32, threads: u32| Job {
             direction: if read { Direction::Read } else { Direction::Write },
             order: Order::Uniform,
             block: Block::Fixed(Bytes(self.len)),
-            depth: self.depth,
+            depth,
+            threads,
+            engine,
+            separate_regions: false,
             size: Some(Bytes(self.region)),
-            stop: Stop { time: Some(Nanos::from_millis(self.time_ms)), ..Stop::default() },
+            stop: Stop { time: Some(time), ..Stop::default() },
             ..Job::default()
         };
         let run = |job: &Job| {
             let target =
                 Target::File { fd: device.as_fd(), len: Bytes(self.region), alignment: Bytes(4096), direct: true };
             let never = AtomicBool::new(false);
-            engine::run(job, target, &Control::new(&never), &mut |_: &Interval| {}).map_err(told)
+            engine::run(job, target, &Control::new(&never), &mut |_: &Interval| {})
         };
-        let mut outcome = run(&queue)?;
-        if self.depth > 1 && outcome.engine.used == Engine::Psync {
-            // No queue here: threads then.
-            outcome = run(&Job { depth: 1, threads: self.depth, separate_regions: false, ..queue })?;
+        if self.depth == 1 {
+            return run(&job(Engine::Psync, 1, 1)).map_err(told);
         }
-        if let Ended::Failed { what, errno, .. } = outcome.ended {
-            return Err(told(format!("{what} failed: {}", io::Error::from_raw_os_error(errno))));
+        match run(&job(Engine::IoUring, self.depth, 1)) {
+            Err(EngineError::Unavailable { .. }) => run(&job(Engine::Psync, 1, self.depth)).map_err(told),
+            other => other.map_err(told),
         }
-        Ok((outcome.elapsed, if read { outcome.read } else { outcome.write }.latency))
     }
 
     fn flushes(&self, device: &File) -> io::Result<(Nanos, Latencies)> {

@@ -34,13 +34,17 @@ impl<'a> Certainty<'a> {
 
     /// Of a percentile, µs: the share of operations below it has an interval, and its ends are percentiles again (Woodruff,
     /// *Confidence Intervals for Medians and Other Position Measures*, 1952). Chance alone makes it no narrower than that
-    /// of as many independent operations.
+    /// of as many independent operations. Unknown where it would reach beyond the operations seen.
     pub fn percentile(&self, percent: f64) -> Option<[f64; 2]> {
         let at = self.whole.percentile(percent)?;
         let (share, count) = (percent / 100.0, self.whole.count() as f64);
         let parts: Vec<(f64, f64)> = self.parts.iter().map(|part| (not_above(part, at), part.count() as f64)).collect();
         let half = ratio(&parts)?.half_width.max(NORMAL * (share * (1.0 - share) / count).sqrt());
-        let end = |share: f64| self.whole.percentile((100.0 * share).clamp(0.0, 100.0)).map(Nanos::us);
+        // Beyond the slowest operation seen there is nothing to say how slow.
+        if half >= share || share + half >= 1.0 {
+            return None;
+        }
+        let end = |share: f64| self.whole.percentile(100.0 * share).map(Nanos::us);
         Some([end(share - half)?, end(share + half)?])
     }
 }
@@ -96,6 +100,26 @@ mod tests {
         assert!(low < 110.0 && high > 39_000.0, "{low} to {high}");
         let [low, high] = of(&parts(|number| if number % 6 == 3 { 6 } else { 0 }), |all| all.percentile(50.0));
         assert!(low > 100.0 && high < 109.0, "{low} to {high}");
+    }
+
+    #[test]
+    fn few_operations_do_not_bound_a_percentile() {
+        let few: Vec<Latencies> = parts(|_| 0).into_iter().take(3).flat_map(|part| spread(&part)).collect();
+        let mut whole = Latencies::new();
+        few.iter().for_each(|part| whole.merge(part));
+        let known = Certainty { whole: &whole, parts: few.iter().collect() };
+        assert!(known.percentile(99.0).is_none() && known.percentile(50.0).is_some(), "300 operations");
+    }
+
+    /// The same in parts of ten.
+    fn spread(part: &Latencies) -> Vec<Latencies> {
+        let all: Vec<Nanos> = part.buckets().flat_map(|(latency, n)| (0..n).map(move |_| latency)).collect();
+        let of = |ten: &[Nanos]| {
+            let mut part = Latencies::new();
+            ten.iter().for_each(|latency| part.record(*latency));
+            part
+        };
+        (0..10).map(|at| of(&all.iter().skip(at).step_by(10).copied().collect::<Vec<_>>())).collect()
     }
 
     #[test]

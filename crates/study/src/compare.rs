@@ -290,6 +290,13 @@ fn notes(before: &[RunView<'_>], after: &[RunView<'_>]) -> Vec<String> {
     let (Some(a), Some(b)) = (before.first(), after.first()) else { return Vec::new() };
     let origins =
         (a.origin != b.origin).then(|| format!("The figures are of different kinds: {}, then {}.", a.origin, b.origin));
+    let filled =
+        |run: &RunView<'_>| (run.as_published, run.parameters.get("fill").cloned().unwrap_or("0ns".to_owned()));
+    let past = (a.method == b.method && filled(a) != filled(b)).then(|| {
+        "What was written before the points differs (as published, or the parameter fill): writes near the rate at which a \
+         cache empties are not those of the same moment."
+            .to_owned()
+    });
     let whole = |scale: Option<Scale>| scale.map_or("whole".to_owned(), |scale| scale.to_string());
     let scales = (a.scale != b.scale)
         .then(|| format!("The durations are of different scales: {}, then {}.", whole(a.scale), whole(b.scale)));
@@ -306,7 +313,7 @@ fn notes(before: &[RunView<'_>], after: &[RunView<'_>]) -> Vec<String> {
         .filter_map(|(what, a, b)| Some((what, a.get()?, b.get()?)))
         .filter(|(_, a, b)| a != b)
         .map(|(what, a, b)| format!("{what} differs: {a}, then {b}."));
-    let mut out: Vec<String> = origins.into_iter().chain(scales).chain(same).chain(facts).collect();
+    let mut out: Vec<String> = origins.into_iter().chain(past).chain(scales).chain(same).chain(facts).collect();
     let sides = [("before", before), ("after", after)];
     let broken = sides.into_iter().filter(|(_, runs)| runs.iter().any(|run| run.state != State::Done));
     out.extend(broken.map(|(when, _)| format!("The run {when} did not come to its end: steps may be missing.")));

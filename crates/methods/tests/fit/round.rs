@@ -1,6 +1,6 @@
 //! Round trips: what a device is comes out of its measurements again, and nothing that it is not.
 
-use crate::support::{fit, profile, run_method};
+use crate::support::{fit, profile, run_method, run_on_one};
 use profile::Profile;
 use profile::format::{Direction, Pattern};
 
@@ -98,6 +98,23 @@ fn what_a_device_is_comes_out_again() {
         }
     }
     assert!(failures.is_empty(), "{failures}");
+}
+
+/// Bug: the writes of a review meet a cache that is full already, and the rate at which it empties was taken for the medium's.
+#[test]
+fn what_a_review_writes_into_a_full_cache_is_not_the_mediums_rate() {
+    let truth = profile(
+        "channels = 4\n[read]\nlatency_us = { mean = 900, sigma = 0.2 }\nbandwidth_MBps = 60\n\
+         [write]\nlatency_us = { mean = 400, sigma = 0.2 }\nbandwidth_MBps = 40\n\
+         [cache]\nsize = \"100MB\"\ndrain_MBps = 10",
+    );
+    let found = fit(&run_on_one("ssd-review", &truth, &[])).profile;
+    let cache = found.cache.unwrap_or_else(|| panic!("a cache is found: {}", found.to_toml().unwrap()));
+    let mut told = off("cache size", cache.size.0 as f64 / 1e6, 100.0, 10.0);
+    told += &off("cache drain", cache.drain_mbps, 10.0, 10.0);
+    let stream = found.write.as_ref().and_then(|write| write.sequential.as_ref()).expect("writes in sequence");
+    told += &off("rate of writes in sequence", stream.bandwidth_mbps.unwrap_or_default(), 40.0, 10.0);
+    assert!(told.is_empty(), "{told}{}", found.to_toml().unwrap());
 }
 
 /// Each of what a device may have beside latency and bandwidth is found, with its size, and the others stay away.

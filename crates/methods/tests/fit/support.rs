@@ -31,7 +31,10 @@ pub fn profile(toml: &str) -> Profile {
 }
 
 pub fn run_job(profile: &Profile, name: &str, job: &Job) -> Ran {
-    let mut device = Device::new(profile, profile.size(), job.seed);
+    run_on(&mut Device::new(profile, profile.size(), job.seed), profile, name, job)
+}
+
+fn run_on(device: &mut Device, profile: &Profile, name: &str, job: &Job) -> Ran {
     let mut intervals = Vec::new();
     let never = AtomicBool::new(false);
     let sink = &mut |interval: &Interval| {
@@ -41,22 +44,38 @@ pub fn run_job(profile: &Profile, name: &str, job: &Job) -> Ran {
         }
         intervals.push(kept);
     };
-    let outcome = engine::simulate(job, &mut device, profile.size(), &engine::Control::new(&never), sink).unwrap();
+    let outcome = engine::simulate(job, device, profile.size(), &engine::Control::new(&never), sink).unwrap();
     let engine::Outcome { engine, elapsed, read, write, .. } = outcome;
     Ran { name: name.to_owned(), job: job.clone(), engine, elapsed, read, write, intervals }
 }
 
-/// The method `profile`, so many seconds of it.
+/// The method `profile`, so many seconds of it, each step on a device that rested before.
 pub fn run_method(profile: &Profile, words: &[&str]) -> Vec<Ran> {
+    let steps = plan("profile", profile, words);
+    steps.iter().map(|Step { name, job, .. }| run_job(profile, name, job)).collect()
+}
+
+/// A whole method on one device: what a step leaves behind, the next one finds.
+pub fn run_on_one(method: &str, profile: &Profile, words: &[&str]) -> Vec<Ran> {
+    let mut device = Device::new(profile, profile.size(), 1);
+    let steps = plan(method, profile, words);
+    let run = |Step { name, job, .. }: &Step| {
+        let ran = run_on(&mut device, profile, name, job);
+        device.pass(job.warmup + ran.elapsed);
+        ran
+    };
+    steps.iter().map(run).collect()
+}
+
+fn plan(method: &str, profile: &Profile, words: &[&str]) -> Vec<Step> {
     let at = Where::Profile { name: profile.name.clone(), toml: profile.to_toml().unwrap() };
     let site = Site { tier: None, at, room: Known::default(), compresses: false };
-    let method = methods::find("profile").unwrap();
+    let method = methods::find(method).unwrap();
     let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
     let settings = Settings::parse(method.name(), method.parameters(), &words).unwrap();
     let machine = Machine::default();
-    let plan =
-        method.plan(&Request { site: &site, settings: &settings, as_published: false, machine: &machine }).unwrap();
-    plan.steps.iter().map(|Step { name, job, .. }| run_job(profile, name, job)).collect()
+    let request = Request { site: &site, settings: &settings, as_published: false, machine: &machine };
+    method.plan(&request).unwrap().steps
 }
 
 pub fn fit(steps: &[Ran]) -> study::fit::Fitted {

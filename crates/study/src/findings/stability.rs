@@ -18,12 +18,13 @@ const PIECES: usize = 10;
 const BROKE: f64 = 2.0;
 
 pub(super) fn find(scene: &Scene<'_, '_>) -> Vec<Draft> {
-    scene.subjects.iter().flat_map(of).collect()
+    let prepares = crate::published::preparing(scene.run);
+    scene.subjects.iter().flat_map(|subject| of(subject, &prepares)).collect()
 }
 
-/// The least stable step of a tier, and the stalls of its others.
-fn of(subject: &Subject<'_, '_>) -> Vec<Draft> {
-    let whole = || subject.steps.all().filter(|step| step.is_whole());
+/// The least stable step of a tier, and the stalls of its others; not of those that prepare others.
+fn of(subject: &Subject<'_, '_>, prepares: &[u32]) -> Vec<Draft> {
+    let whole = || subject.steps.all().filter(|step| step.is_whole() && !prepares.contains(&step.index));
     // What an fsync costs is said in percentiles; its rate swings with every commit of the journal, but does not break.
     let steady = whole().filter(|step| step.job.sync == basics::job::Sync::None || broken(step));
     let worst = steady.filter_map(|step| Some((spread(step)?, step))).max_by(|a, b| a.0.total_cmp(&b.0));

@@ -126,6 +126,8 @@ struct Fit {
 const SAME_TIME: f64 = 0.15;
 /// Fewest operations that stay of a step when what disturbs is left out.
 const FEWEST: u64 = 20;
+/// A rate so near to that at which a cache empties, as a part of it, is no other.
+const AT_DRAIN: f64 = 0.1;
 
 impl Fit {
     fn set(&mut self, field: &str, confidence: Option<Confidence>, from: &str) {
@@ -180,6 +182,15 @@ impl Fit {
         for (((point, step), spans), drop) in usable.into_iter().zip(&spans).zip(&drops) {
             let writes = point.reads == 0.0;
             let mut written = 0.0;
+            // As fast as a full cache empties, from its beginning: it was full, and says nothing of the medium.
+            let full = |drain: f64| {
+                let moments = point.series.iter().filter(|m| clear(spans, m.start, m.end));
+                let (bytes, time) = moments.fold((0.0, 0.0), |(b, t), m| (b + m.bytes as f64, t + m.width()));
+                (bytes / 1e6 / time / drain - 1.0).abs() < AT_DRAIN
+            };
+            if writes && drop.is_none() && cache.is_some_and(|cache| full(cache.drain_mbps)) {
+                continue;
+            }
             // After a full cache, or in the heat, everything is another device's.
             let until = drop.map_or(f64::INFINITY, |drop| 0.97 * drop.at);
             let room =

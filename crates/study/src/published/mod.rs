@@ -41,6 +41,11 @@ pub enum Figures {
     Zeros(zeros::Zeros),
 }
 
+/// Steps, by index, that only prepare others: what they show is on its way to be what is measured.
+pub(crate) fn preparing(run: &RunView<'_>) -> Vec<u32> {
+    if run.method == "ssd-review" { review::preparing(run) } else { Vec::new() }
+}
+
 /// The figures of a run's method; nothing for a method whose steps say it all.
 pub fn figures(run: &RunView<'_>) -> Option<Figures> {
     // What another program printed stands as it was printed.

@@ -84,6 +84,12 @@ const SURE_PERCENT: f64 = 3.0;
 
 const NAMES: [&str; 4] = ["size", "depth-seq", "depth-rand", "mixed"];
 
+/// Steps whose writes bring a device to where it is measured: it is to change meanwhile.
+pub(super) fn preparing(run: &RunView<'_>) -> Vec<u32> {
+    let prepares = |name: &str| ["fill-", "precondition"].iter().any(|start| name.starts_with(start));
+    run.steps.iter().filter(|step| prepares(step.name)).map(|step| step.index).collect()
+}
+
 pub(super) fn figures(run: &RunView<'_>) -> Review {
     let mut sweeps: Vec<Sweep> = Vec::new();
     for step in &run.steps {
@@ -120,8 +126,11 @@ pub(super) fn figures(run: &RunView<'_>) -> Review {
 impl Review {
     pub(super) fn lines(&self) -> Vec<String> {
         let before = self.precondition.iter().map(|steady| format!("written full before: {}", steady.verdict()));
-        let sure = format!("a 95 % interval stands behind what is known to no better than ±{SURE_PERCENT} %");
-        before.chain([sure]).chain(self.sweeps.iter().flat_map(Sweep::lines)).collect()
+        let sure = format!(
+            "behind what is known to no better than ±{SURE_PERCENT} % stands its 95 % interval, or a ? where none is known"
+        );
+        let sure = (!self.sweeps.is_empty()).then_some(sure);
+        before.chain(sure).chain(self.sweeps.iter().flat_map(Sweep::lines)).collect()
     }
 }
 
@@ -145,7 +154,8 @@ impl Sweep {
                 Some([low, high]) if high - us > us * SURE_PERCENT / 100.0 || us - low > us * SURE_PERCENT / 100.0 => {
                     format!("{} ({} to {})", time(us), time(low), time(high))
                 }
-                _ => time(us),
+                Some(_) => time(us),
+                None => format!("{} (?)", time(us)),
             };
             let [mean, p50, p99] =
                 [(lat.mean, lat.mean_ci95), (lat.p50, lat.p50_ci95), (lat.p99, lat.p99_ci95)].map(known);
@@ -170,6 +180,13 @@ impl Sweep {
 mod tests {
     use super::*;
     use crate::testing::{Run, Step};
+
+    #[test]
+    fn a_cache_that_fills_as_it_should_is_no_unstable_device() {
+        let steps = ["fill-size-write", "size-read-16KiB"].map(|name| Step::page_read("x", Nanos(100_000)).named(name));
+        let run = Run::of("ssd-review", &[]).steps(steps);
+        assert_eq!(preparing(&run.view()), [0]);
+    }
 
     #[test]
     fn steps_become_curves() {
