@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -86,9 +86,9 @@ impl Asked {
     /// Asks, in this process.
     ///
     /// # Errors
-    /// [`SlowdiskError::Refused`] when it is no emulated disk; [`SlowdiskError::Told`] when it fails or hardly answers.
+    /// [`SlowdiskError::Refused`] when it is no emulated disk, or asked for by hand; [`SlowdiskError::Told`] when it fails or hardly answers.
     pub fn run(&self, device: &File) -> Result<Seen, SlowdiskError> {
-        if !is_emulated(device).unwrap_or(false) {
+        if !is_started_by_an_emulator() || !is_emulated(device).unwrap_or(false) {
             let sentence = "this asks emulated disks alone, and is started by `tiermark emulate PROFILE`";
             return Err(SlowdiskError::Refused(sentence.to_owned()));
         }
@@ -178,7 +178,15 @@ impl Seen {
     }
 }
 
-/// Whether it is a loop device over an emulator's file. Whoever starts this by hand shall not write over a disk of theirs.
+/// Whether whoever started this is the same program: by hand it would write over a disk that may be in use.
+fn is_started_by_an_emulator() -> bool {
+    let program =
+        |process: &str| std::fs::metadata(format!("/proc/{process}/exe")).map(|file| (file.dev(), file.ino()));
+    let parent = program(&std::os::unix::process::parent_id().to_string());
+    matches!((program("self"), parent), (Ok(own), Ok(parents)) if own == parents)
+}
+
+/// Whether it is a loop device over an emulator's file.
 fn is_emulated(device: &File) -> io::Result<bool> {
     /// Of loop devices (Documentation/admin-guide/devices.txt).
     const LOOP: u32 = 7;

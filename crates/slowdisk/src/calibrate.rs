@@ -112,7 +112,8 @@ impl Calibration<'_> {
     }
 }
 
-/// Whether the kernel's account is that of the requests seen: beside them it has some by which the program chose how to ask.
+/// Whether the kernel's account is that of the requests seen. It is not where the kernel takes them apart, where it keeps none,
+/// and where a slow machine made the program ask again.
 fn is_account_of(kernel: u64, seen: u64) -> bool {
     (seen..=seen + seen / 5).contains(&kernel)
 }
