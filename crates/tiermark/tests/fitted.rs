@@ -208,3 +208,23 @@ fn figures_alone_predict_a_row_that_they_do_not_hold() {
     home.run(&["profile", "--figures", "absent.toml"]).code(4).says(&["absent.toml", "cannot be read as figures"]);
     home.run(&["profile", "last", "--figures", figures]).code(2);
 }
+
+/// Bug: threads that each read in sequence looked like one stream of which four pieces were under way at once, and what
+/// was measured in sequence was thrown away.
+#[test]
+fn a_whole_review_becomes_the_device_that_it_was_taken_on() {
+    let (home, on) = with_profile(&format!("{TRUTH}[cache]\nsize = \"300MB\"\ndrain_MBps = 90\n"));
+    home.run(&["run", "ssd-review", "--on", &on]).code(0);
+    let fitted = home.json(&["profile", "last"]);
+    assert_eq!((&fitted["channels"], fitted.get("link")), (&Value::from(4), None), "{fitted}");
+    for (direction, us, rate) in [("read", 120.0, 200.0), ("write", 60.0, 150.0)] {
+        let found = mean_us(&fitted, direction);
+        assert!((found / us - 1.0f64).abs() < 0.1, "{direction}: {found}, truth {us}");
+        for pattern in [&fitted[direction], &fitted[direction]["sequential"]] {
+            let found = pattern["bandwidth_MBps"].as_f64().unwrap();
+            assert!((found / rate - 1.0f64).abs() < 0.1, "{direction}: {found}, truth {rate}");
+        }
+    }
+    let (cache, drain) = (&fitted["cache"]["size"], &fitted["cache"]["drain_MBps"]);
+    assert!((cache.as_f64().unwrap() / 3e8 - 1.0).abs() < 0.1 && (drain.as_f64().unwrap() / 90.0 - 1.0).abs() < 0.1);
+}

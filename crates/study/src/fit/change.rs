@@ -113,6 +113,11 @@ const LONG: f64 = 8.0;
 /// Intervals that a period has at the least: what is shorter cannot be told from chance.
 const APART: f64 = 4.0;
 
+/// The least distance, s, at which pauses of a step are told apart.
+pub(super) fn finest(point: &Point) -> Option<f64> {
+    point.series.first().map(|moment| APART * moment.width())
+}
+
 fn events(point: &Point) -> Vec<Event> {
     let mut all = point.read.latency.clone();
     all.merge(&point.write.latency);
@@ -158,9 +163,8 @@ pub(super) fn pauses(points: &[Point]) -> Option<Pauses> {
     let least = 0.5 * typical(all.iter().flat_map(|(_, events)| events).map(|event| event.length).collect());
     for (point, mut found) in all {
         found.retain(|event| event.length > least);
-        let width = point.series.first().map_or(0.0, Moment::width);
         let own: Vec<f64> = found.windows(2).map(|pair| pair[1].end - pair[0].end).collect();
-        if own.is_empty() || median(&own)? < APART * width {
+        if own.is_empty() || median(&own)? < finest(point).unwrap_or(0.0) {
             continue;
         }
         if own.len() > most {

@@ -31,7 +31,7 @@ pub(super) fn flushes(profile: &Profile, points: &[Point]) -> Option<Flushes> {
     let part_of = |operations: u64| 1.0 / (operations.max(1) as f64).sqrt();
     for point in points.iter().filter(|p| p.reads == 0.0 && p.depth == 1) {
         let Some(every) = point.sync_every else { continue };
-        let work = Work { reads: 0.0, sequential: point.sequential, size: point.size, depth: 1 };
+        let work = Work { reads: 0.0, sequential: point.sequential, size: point.size, depth: 1, streams: 1 };
         let write = 1e6 / replay(profile, work, 7)?.iops;
         let cycle = f64::from(every) * 1e6 / point.iops();
         let writes = f64::from(every) * write;
@@ -158,7 +158,7 @@ pub(super) fn mixed(profile: &Profile, points: &[Point]) -> Option<(Mixed, Confi
     let is_mixed =
         |p: &&Point| (0.05..=0.95).contains(&p.reads) && p.depth > 1 && p.sync_every.is_none() && !p.end_sync;
     let point = points.iter().filter(is_mixed).max_by(|a, b| a.seconds.total_cmp(&b.seconds))?;
-    let work = Work { reads: point.reads, sequential: point.sequential, size: point.size, depth: point.depth };
+    let work = point.work();
     let wanted = [point.mean_us(true)?, point.mean_us(false)?];
     let mut factors = [1.0f64; 2];
     let with = |factors: [f64; 2]| Profile {

@@ -70,9 +70,9 @@ pub(super) fn limits(medium: &Profile, points: &[Point]) -> Limits {
     let mut labels: Vec<&str> = Vec::new();
     let mut deep: Vec<Deep> = Vec::new();
     for point in points.iter().filter(usable) {
-        let work = Work { reads: point.reads, sequential: point.sequential, size: point.size, depth: point.depth };
+        let work = point.work();
         let Some(free) = replay(medium, work, SEED) else { continue };
-        let Some(one) = replay(medium, Work { depth: 1, ..work }, SEED) else { continue };
+        let Some(one) = replay(medium, Work { depth: 1, streams: 1, ..work }, SEED) else { continue };
         let limited = point.iops() < (1.0 - LIMITED - point.noise) * free.iops;
         // A single stream is served in order: more depth changes nothing unless the link works beside the medium.
         labels.push(&point.label);

@@ -182,13 +182,13 @@ impl Fit {
         for (((point, step), spans), drop) in usable.into_iter().zip(&spans).zip(&drops) {
             let writes = point.reads == 0.0;
             let mut written = 0.0;
-            // As fast as a full cache empties, from its beginning: it was full, and says nothing of the medium.
+            // Writes as fast as a full cache empties, from the beginning: it was full, and says nothing of the medium.
             let full = |drain: f64| {
                 let moments = point.series.iter().filter(|m| clear(spans, m.start, m.end));
                 let (bytes, time) = moments.fold((0.0, 0.0), |(b, t), m| (b + m.bytes as f64, t + m.width()));
-                (bytes / 1e6 / time / drain - 1.0).abs() < AT_DRAIN
+                ((1.0 - point.reads) * bytes / 1e6 / time / drain - 1.0).abs() < AT_DRAIN
             };
-            if writes && drop.is_none() && cache.is_some_and(|cache| full(cache.drain_mbps)) {
+            if drop.is_none() && cache.is_some_and(|cache| full(cache.drain_mbps)) {
                 continue;
             }
             // After a full cache, or in the heat, everything is another device's.
@@ -217,7 +217,8 @@ impl Fit {
         let found = change::pauses(points);
         let Some(pauses) = &found else {
             let longest = points.iter().map(|point| point.seconds).fold(0.0, f64::max);
-            self.unseen("stall", &format!("none that comes back within {:.0} s", longest / 4.0));
+            let finest = points.iter().filter_map(change::finest).reduce(f64::min).unwrap_or(0.0);
+            self.unseen("stall", &format!("none that comes back after {finest:.1} to {:.0} s", longest / 4.0));
             return found;
         };
         self.profile.stalls = vec![Stall {
@@ -333,6 +334,7 @@ impl Fit {
                 (Some(random), Some(sequential)) => (random, Some(sequential)),
             };
             let sequential = sequential.filter(|alone| self.is_one_stream(points, read, name, alone));
+            let random = sequential.as_ref().and_then(|alone| random.with_rate_of(alone)).unwrap_or(random);
             self.note_pattern(name, &random);
             if let Some(sequential) = &sequential {
                 self.note_pattern(&format!("{name}.sequential"), sequential);
@@ -342,11 +344,12 @@ impl Fit {
         }
     }
 
-    /// The model serves one stream in order. A device that works on several pieces of a stream at once is better described
-    /// by its random operations.
+    /// The model serves a stream in order. A device that works on several pieces of one at once is better described by its
+    /// random operations.
     fn is_one_stream(&mut self, points: &[Point], read: bool, name: &str, alone: &Alone) -> bool {
-        let deep = points.iter().filter(|p| p.is_pure(read) && p.sequential && p.depth > 1);
-        let most = deep.map(|p| p.iops() * time_of(&alone.pattern, p.size) / 1e6).fold(0.0, f64::max);
+        let deep = points.iter().filter(|p| p.is_pure(read) && p.sequential && p.depth > p.streams);
+        let each = |p: &Point| p.iops() * time_of(&alone.pattern, p.size) / 1e6 / f64::from(p.streams);
+        let most = deep.map(each).fold(0.0, f64::max);
         // Link and medium together can be at work on two.
         if most > 2.2 {
             let why = format!(

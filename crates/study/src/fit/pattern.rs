@@ -23,6 +23,8 @@ struct Single {
 #[derive(Debug, Clone)]
 pub(super) struct Alone {
     pub pattern: Pattern,
+    /// The one size that was measured, where it was only one.
+    only: Option<Single>,
     pub latency: Option<Confidence>,
     pub bandwidth: Option<Confidence>,
     /// Relative, of the table.
@@ -89,6 +91,7 @@ fn of_one(one: &Single) -> Alone {
     let why = format!("only {} was measured at depth 1", Bytes(one.size as u64));
     Alone {
         pattern: Pattern { latency_us: Some(distribution(one, 0.0, one.us)), ..Pattern::default() },
+        only: Some(one.clone()),
         latency: Some(around(one.us, one.error)),
         bandwidth: None,
         table: None,
@@ -105,6 +108,33 @@ fn deeper(point: &Point, read: bool) -> Option<Alone> {
     let alone = of_one(&one);
     let low = one.us / f64::from(point.depth);
     Some(Alone { latency: Some(Confidence { low, high: one.us }), unseen: vec![("latency_us", why)], ..alone })
+}
+
+impl Alone {
+    /// With bytes at the rate of another pattern, where only one size of this one was measured: a medium has one rate, as far
+    /// as nothing else is known. The latency of that size stays.
+    pub fn with_rate_of(&self, other: &Alone) -> Option<Alone> {
+        let (one, rate) = (self.only.as_ref()?, other.pattern.bandwidth_mbps?);
+        let transfer = one.size / rate;
+        if transfer >= one.us {
+            return None;
+        }
+        let base = one.us - transfer;
+        let pattern = Pattern {
+            latency_us: Some(distribution(one, transfer, base)),
+            bandwidth_mbps: Some(rate),
+            ..Pattern::default()
+        };
+        let why = format!("only {} was measured at depth 1: taken as in sequence", Bytes(one.size as u64));
+        Some(Alone {
+            pattern,
+            latency: self
+                .latency
+                .map(|all| Confidence { low: (all.low - transfer).max(0.0), high: all.high - transfer }),
+            unseen: vec![("bandwidth_MBps", why)],
+            ..self.clone()
+        })
+    }
 }
 
 fn of_many(many: &[Single]) -> Alone {
@@ -128,6 +158,7 @@ fn of_many(many: &[Single]) -> Alone {
                 bandwidth_mbps: None,
                 size_us: table.collect(),
             },
+            only: None,
             latency: Some(around(first.us, first.error)),
             bandwidth: None,
             table: Some(Confidence { low: 1.0 - rest, high: 1.0 + rest }),
@@ -156,6 +187,7 @@ fn of_many(many: &[Single]) -> Alone {
             bandwidth_mbps: transfers.then(|| 1.0 / slope),
             size_us: BTreeMap::new(),
         },
+        only: None,
         latency: Some(around(base, base_error)),
         bandwidth: transfers.then_some(rate),
         table: None,

@@ -1,6 +1,7 @@
 //! Steps as points that a fit can use: what was done in plain numbers, told by the shape of the job, with the intervals
 //! left out that show something else (a stall, a full cache).
 
+use super::replay::Work;
 use crate::little;
 use crate::model::{Origin, StepView};
 use basics::job::{Block, Direction, Engine, Entropy, Order, Pacing, Sync};
@@ -22,6 +23,8 @@ pub(super) struct Point {
     pub size: u64,
     /// Operations in flight, over all threads.
     pub depth: u32,
+    /// Sequences that it goes on with at once: one of each thread.
+    pub streams: u32,
     /// Writes between two syncs.
     pub sync_every: Option<u32>,
     /// Ended by an fsync inside the time.
@@ -89,6 +92,7 @@ impl Point {
             sequential: job.order == Order::Sequential,
             size: size.0,
             depth: depth * job.threads,
+            streams: job.threads,
             sync_every,
             end_sync: job.end_fsync && job.direction.writes(),
             region: job.size.filter(|_| job.threads == 1).map(|size| (job.offset.0, size.0)),
@@ -152,6 +156,12 @@ impl Point {
             self.noise = self.noise.max(1.0 / ((self.read.operations() + self.write.operations()) as f64).sqrt());
         }
         self
+    }
+
+    /// To be tried on a model.
+    pub fn work(&self) -> Work {
+        let Point { reads, sequential, size, depth, streams, .. } = *self;
+        Work { reads, sequential, size, depth, streams }
     }
 
     /// Operations a second, both directions.
