@@ -88,20 +88,47 @@ pub fn members<'a>(step: &StepView<'_>, tier: &'a Tier, tiers: &'a [Tier]) -> Ve
 ///
 /// Unknown when the samples do not show each member's disk or cover too little of the step.
 pub fn share_at_disk(step: &StepView<'_>, members: &[&Tier]) -> Known<f64> {
-    let unknown = || Known::not_measured("no disk counters");
-    let Some((first, last)) = ends(step).filter(|_| !members.is_empty()) else { return unknown() };
-    let mut disks = Vec::new();
-    for member in members {
-        let Some(disk) = disk_of(step, member) else { return unknown() };
-        let (Some(before), Some(after)) = (first.disks.get(disk), last.disks.get(disk)) else { return unknown() };
-        disks.push((before, after));
+    let share = counters(step, members).and_then(|disks| share(step, &disks));
+    share.map_or_else(|| Known::not_measured("no disk counters"), Known::Is)
+}
+
+/// What the members' disks moved a second beyond the job's own bytes, as a part of those. Unknown as above, and where the page
+/// cache stands between them, or a file system's journal joins each write.
+pub(crate) fn beyond_own(step: &StepView<'_>, members: &[&Tier]) -> Option<f64> {
+    let job = step.job;
+    if !job.direct || direct_refused(step).is_some() || job.sync != Sync::None {
+        return None;
     }
-    share(step, &disks).map_or_else(unknown, Known::Is)
+    let (read, written) = rates(step, &counters(step, members)?)?;
+    let own = (step.read.bytes + step.write.bytes) as f64 / step.elapsed.secs();
+    (own > 0.0).then(|| ((read + written) / own - 1.0).max(0.0))
+}
+
+/// The members' disks as the first and the last sample of a step have them.
+fn counters<'a>(step: &StepView<'a>, members: &[&Tier]) -> Option<Vec<(&'a Disk, &'a Disk)>> {
+    let (first, last) = ends(step).filter(|_| !members.is_empty())?;
+    let of = |member: &&Tier| {
+        let disk = disk_of(step, member)?;
+        Some((first.disks.get(disk)?, last.disks.get(disk)?))
+    };
+    members.iter().map(of).collect()
 }
 
 /// The bytes a second of these disks between the first sample and the last over the job's: those read, or of a step that only
 /// wrote those written. Nothing where the samples cover too little of the step.
 fn share(step: &StepView<'_>, disks: &[(&Disk, &Disk)]) -> Option<f64> {
+    let (read, written) = rates(step, disks)?;
+    let (bytes, rate) = match (step.read.bytes, step.write.bytes) {
+        (0, 0) => return None,
+        (0, own) => (own, written),
+        (own, _) => (own, read),
+    };
+    Some(rate / (bytes as f64 / step.elapsed.secs()))
+}
+
+/// Bytes a second that these disks read and wrote between the first sample and the last; nothing where the samples cover too
+/// little of the step.
+fn rates(step: &StepView<'_>, disks: &[(&Disk, &Disk)]) -> Option<(f64, f64)> {
     let (first, last) = ends(step)?;
     let (window, elapsed) = ((last.at - first.at).secs(), step.elapsed.secs());
     if window <= 0.0 || elapsed <= 0.0 || window < COVERED * elapsed {
@@ -110,12 +137,7 @@ fn share(step: &StepView<'_>, disks: &[(&Disk, &Disk)]) -> Option<f64> {
     let moved = |bytes: fn(&Disk) -> u64| -> f64 {
         disks.iter().map(|(before, after)| bytes(after).saturating_sub(bytes(before)) as f64).sum()
     };
-    let (bytes, moved) = match (step.read.bytes, step.write.bytes) {
-        (0, 0) => return None,
-        (0, written) => (written, moved(|disk| disk.write_bytes)),
-        (read, _) => (read, moved(|disk| disk.read_bytes)),
-    };
-    Some((moved / window) / (bytes as f64 / elapsed))
+    Some((moved(|disk| disk.read_bytes) / window, moved(|disk| disk.write_bytes) / window))
 }
 
 /// The same of all disks that were observed, whichever the step's was: one above another counts its bytes again, so it may
