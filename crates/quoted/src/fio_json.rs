@@ -59,6 +59,13 @@ struct Latency {
     percentile: BTreeMap<String, f64>,
 }
 
+impl Latency {
+    /// Every time of it.
+    fn all(&self) -> impl Iterator<Item = f64> {
+        [self.min, self.max, self.mean, self.stddev].into_iter().chain(self.percentile.values().copied())
+    }
+}
+
 pub fn read(text: &Text<'_>) -> Result<Vec<Block>, QuoteError> {
     let mut blocks = Vec::new();
     let mut until = 0;
@@ -135,6 +142,10 @@ fn of_side(at: At, job: &str, name: &str, side: &Side) -> Result<Option<FioSide>
     }
     if side.iops == 0.0 && side.bw == 0.0 {
         return Ok(None);
+    }
+    let latencies = [&side.slat_ns, &side.clat_ns, &side.lat_ns, &side.slat, &side.clat, &side.lat];
+    if latencies.into_iter().flatten().flat_map(Latency::all).any(|time| !time.is_finite() || time < 0.0) {
+        return Err(at.wrong(format!("states a latency below zero for the {name}s of job {}", excerpt(job))));
     }
     let latency = |ns: &Option<Latency>, us: &Option<Latency>| {
         ns.as_ref().and_then(|latency| spread(latency, 1e3)).or_else(|| us.as_ref().and_then(|us| spread(us, 1.0)))

@@ -198,6 +198,14 @@ fn fuzz(format: Format) {
     }
 }
 
+/// Bug: a percentile below zero was a figure. The cases that found it, beyond the few of every run.
+#[test]
+fn cases_that_failed_once() {
+    for (format, number) in [(Format::FioText, 1424)] {
+        holds(&case(format, number), fixture(format).1).unwrap();
+    }
+}
+
 #[test]
 fn fio_json() {
     fuzz(Format::FioJson);
