@@ -72,10 +72,7 @@ pub(crate) fn direct_refused(step: &StepView<'_>) -> Option<String> {
 /// The tiers that carry the file system on which a step of `tier` ran: of btrfs or bcachefs on several devices all of
 /// them, else the tier alone.
 pub fn members<'a>(step: &StepView<'_>, tier: &'a Tier, tiers: &'a [Tier]) -> Vec<&'a Tier> {
-    let target = Path::new(step.target);
-    // A device is itself, whatever is mounted at the root above its node.
-    let mount = tier.mounts.iter().filter(|mount| target.starts_with(&mount.at) && !target.starts_with("/dev"));
-    let Some(mount) = mount.max_by_key(|mount| mount.at.components().count()) else { return vec![tier] };
+    let Some(mount) = mount_of(step, tier) else { return vec![tier] };
     let carries = |other: &&Tier| other.mounts.iter().any(|also| also.at == mount.at && also.fs == mount.fs);
     let carriers: Vec<&Tier> = tiers.iter().filter(carries).collect();
     // A disk below another carrier passes on the same bytes: they count once.
@@ -92,16 +89,48 @@ pub fn share_at_disk(step: &StepView<'_>, members: &[&Tier]) -> Known<f64> {
     share.map_or_else(|| Known::not_measured("no disk counters"), Known::Is)
 }
 
-/// What the members' disks moved a second beyond the job's own bytes, as a part of those. Unknown as above, and where the page
-/// cache stands between them, or a file system's journal joins each write.
-pub(crate) fn beyond_own(step: &StepView<'_>, members: &[&Tier]) -> Option<f64> {
-    let job = step.job;
-    if !job.direct || direct_refused(step).is_some() || job.sync != Sync::None {
+/// What the disk of a step moved a second beyond the job's own bytes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Beyond {
+    /// 10^6 B/s of the job's own.
+    pub own_mbps: f64,
+    /// 10^6 B/s beside them; none where it may be chance at the edges of the samples.
+    pub more_mbps: f64,
+}
+
+/// What the members' disks moved beyond the job's own bytes. Unknown where the page cache stands between them, where a journal
+/// joins each write, and without counters. Bytes written are not held against it where a file system writes elsewhere and
+/// its trees anew, or on several disks, of which each may hold a copy.
+pub(crate) fn beyond_own(step: &StepView<'_>, members: &[&Tier]) -> Option<Beyond> {
+    let (job, engine) = (step.job, step.engine?);
+    let through_memory = matches!(engine.used, Engine::Mmap | Engine::Memory)
+        || engine.direct_refused().is_some()
+        || engine.direct_writes_refused().is_some();
+    if !job.direct || through_memory || job.sync != Sync::None {
         return None;
     }
     let (read, written) = rates(step, &counters(step, members)?)?;
-    let own = (step.read.bytes + step.write.bytes) as f64 / step.elapsed.secs();
-    (own > 0.0).then(|| ((read + written) / own - 1.0).max(0.0))
+    let own = |bytes: u64| bytes as f64 / step.elapsed.secs();
+    let plain = members.len() == 1 && !members.iter().any(|tier| copies_on_write(step, tier));
+    let more =
+        (read - own(step.read.bytes)).max(0.0) + if plain { (written - own(step.write.bytes)).max(0.0) } else { 0.0 };
+    // What is under way as a sample is taken counts here or there.
+    let edges = 2.0 * f64::from(job.depth * job.threads) * job.block.largest().0 as f64 / step.elapsed.secs();
+    let more = if more > edges { more } else { 0.0 };
+    Some(Beyond { own_mbps: own(step.read.bytes + step.write.bytes) / 1e6, more_mbps: more / 1e6 })
+}
+
+/// Whether the step's file system puts what is written elsewhere, with the trees that lead there.
+fn copies_on_write(step: &StepView<'_>, tier: &Tier) -> bool {
+    mount_of(step, tier)
+        .is_some_and(|mount| matches!(mount.fs.as_str(), "btrfs" | "bcachefs" | "f2fs" | "zfs" | "nilfs2"))
+}
+
+/// The mount of a tier that a step's target lies in. A device is itself, whatever is mounted at the root above its node.
+fn mount_of<'a>(step: &StepView<'_>, tier: &'a Tier) -> Option<&'a machine::Mount> {
+    let target = Path::new(step.target);
+    let mounts = tier.mounts.iter().filter(|mount| target.starts_with(&mount.at) && !target.starts_with("/dev"));
+    mounts.max_by_key(|mount| mount.at.components().count())
 }
 
 /// The members' disks as the first and the last sample of a step have them.

@@ -1,9 +1,8 @@
 //! Others at work while a step was measured: their CPU time, what a hypervisor took, and what they moved on the disk.
 
 use super::{Draft, Scene, Subject, at, finding, mbps};
-use crate::layer::{beyond_own, ends};
+use crate::layer::{Beyond, beyond_own, ends};
 use crate::model::StepView;
-use basics::Bytes;
 
 /// From this share of the whole machine on, others' CPU time can move a figure. The kernel's own work for the I/O (its
 /// threads and interrupts) is in it, so a low share means nothing.
@@ -13,6 +12,8 @@ const STOLEN: f64 = 0.05;
 /// From this part of a step's own bytes on, what else the disk moved can have cost it as much time: others' requests may be
 /// larger or smaller than its own, so the time itself is not known.
 const SHARED: f64 = 0.1;
+/// 10^6 B/s below which it is the few writes that every system makes.
+const FELT: f64 = 1.0;
 /// Clock ticks a second that Linux reports to programs (USER_HZ), on every architecture that this runs on.
 const TICKS: f64 = 100.0;
 /// Positions in [`observe::Sample::cpu_ticks`].
@@ -55,23 +56,23 @@ fn processors(scene: &Scene<'_, '_>) -> Option<Draft> {
 
 /// Bytes on the disk that were not the steps' own.
 fn shared_disk(subject: &Subject<'_, '_>) -> Option<Draft> {
-    let whole = || subject.steps.all().filter(|step| step.is_whole());
-    let more = |step: &StepView<'_>| beyond_own(step, &subject.steps.members(step)).filter(|more| *more >= SHARED);
-    let own = |step: &StepView<'_>| Bytes(step.read.bytes + step.write.bytes).mbps(step.elapsed);
-    let shared: Vec<(&StepView<'_>, f64)> = whole().filter_map(|step| Some((step, more(step)?))).collect();
-    let (step, most) = shared.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let whole = subject.steps.all().filter(|step| step.is_whole());
+    let judged: Vec<(&StepView<'_>, Beyond)> =
+        whole.filter_map(|step| Some((step, beyond_own(step, &subject.steps.members(step))?))).collect();
+    let matters = |beyond: &Beyond| beyond.more_mbps >= FELT && beyond.more_mbps >= SHARED * beyond.own_mbps;
+    let shared: Vec<_> = judged.iter().filter(|(_, beyond)| matters(beyond)).collect();
+    let (step, most) = shared.iter().max_by(|a, b| a.1.more_mbps.total_cmp(&b.1.more_mbps))?;
     let text = format!(
         "{} was not alone in {} of {} steps: beside {} of {} it moved {} more, for another program or for the file system itself; \
          rates there may be worse than the disk's own.",
         subject.name(),
         shared.len(),
-        whole().count(),
-        mbps(own(step)),
+        judged.len(),
+        mbps(most.own_mbps),
         step.name,
-        mbps(most * own(step)),
+        mbps(most.more_mbps),
     );
-    let evidence =
-        shared.iter().map(|(step, more)| at(step, format_args!("{:.0} % of its own bytes more", 100.0 * more)));
+    let evidence = shared.iter().map(|(step, beyond)| at(step, format_args!("{} more", mbps(beyond.more_mbps))));
     let mut found = finding("shared-disk", 64, Some(subject.name()), text, evidence.collect());
     let advice =
         "measure again when nothing else uses it; a new ext4 writes its tables for minutes after it was mounted";
@@ -115,9 +116,10 @@ fn noise(step: &StepView<'_>) -> Option<Noise> {
 #[cfg(test)]
 mod tests {
     use crate::findings::tests::found;
-    use crate::testing::{Run, Step, tier};
+    use crate::testing::{Run, Step, mount, tier};
     use basics::Nanos;
-    use machine::TierKind;
+    use basics::job::Engine;
+    use machine::{Tier, TierKind};
 
     /// 2 s on four processors are 800 ticks, 40 in each of the 20 periods.
     fn run(busy: u64, stolen: u64, own: Nanos) -> Run {
@@ -151,17 +153,25 @@ mod tests {
 
     #[test]
     fn bytes_that_nobody_of_us_moved_are_somebody_elses() {
-        let on = |share| {
-            let step = Step::seq_read("sda", 100.0).at_disk("sda", share, 0);
-            found(&Run::default().tiers([tier("sda", TierKind::Sata)]).steps([step]), "shared-disk")
-        };
-        let shared = on(1.6);
+        let of = |step: Step, tier: Tier| found(&Run::default().tiers([tier]).steps([step]), "shared-disk");
+        let sata = || tier("sda", TierKind::Sata);
+        let read = |rate, share| Step::seq_read("sda", rate).at_disk("sda", share, 0);
+        let shared = of(read(100.0, 1.6), sata());
         assert!(
             shared[0].text.contains("in 1 of 1 steps: beside 100 MB/s of seq-read it moved 60"),
             "{}",
             shared[0].text
         );
-        assert!(on(1.05).is_empty() && on(0.3).is_empty());
+        for (rate, share) in [(100.0, 1.05), (100.0, 0.3), (2.0, 1.3)] {
+            assert!(of(read(rate, share), sata()).is_empty(), "{rate} MB/s, {share} times at the disk");
+        }
+        let mut faults = read(100.0, 1.6);
+        faults.engine.as_mut().unwrap().used = Engine::Mmap;
+        assert!(of(faults, sata()).is_empty(), "the kernel reads around a fault");
+        // A file system that writes its trees anew, or every byte twice.
+        let write = || Step::seq_write("sda", 100.0).at_disk("sda", 1.6, 0);
+        let on = |fs: &str| Tier { mounts: vec![mount("/mnt/here", fs, None)], ..sata() };
+        assert!(of(write(), on("btrfs")).is_empty() && of(write(), on("ext4")).len() == 1);
     }
 
     #[test]

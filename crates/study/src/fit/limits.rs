@@ -82,7 +82,7 @@ pub(super) fn limits(medium: &Profile, points: &[Point]) -> Limits {
     let random = || deep.iter().filter(|d| !d.work.sequential);
     let reached = random().map(together).fold(1.0, f64::max);
     let from = labels.join(", ");
-    let faster = |d: &Deep| d.work.sequential && together(d) > 1.0 + LIMITED + d.noise;
+    let faster = |d: &Deep| d.work.sequential && together(d) > f64::from(d.work.streams) * (1.0 + LIMITED + d.noise);
     if !deep.iter().any(|d| d.limited || faster(d)) {
         let chosen = Alternative::default();
         return Limits { chosen, others: Vec::new(), from, reached, unlimited: true, off: 0.0 };

@@ -216,9 +216,14 @@ impl Fit {
     fn stalls(&mut self, points: &[Point]) -> Option<Pauses> {
         let found = change::pauses(points);
         let Some(pauses) = &found else {
-            let longest = points.iter().map(|point| point.seconds).fold(0.0, f64::max);
-            let finest = points.iter().filter_map(change::finest).reduce(f64::min).unwrap_or(0.0);
-            self.unseen("stall", &format!("none that comes back after {finest:.1} to {:.0} s", longest / 4.0));
+            // What each step could have shown, and of these the widest.
+            let shown = points.iter().filter_map(|point| Some((change::finest(point)?, point.seconds / 4.0)));
+            let widest = shown.max_by(|a, b| (a.1 - a.0).total_cmp(&(b.1 - b.0))).filter(|(from, to)| from < to);
+            let why = widest.map_or_else(
+                || "no step lasted long enough to show one that comes back".to_owned(),
+                |(from, to)| format!("none that comes back after {from:.1} to {to:.1} s"),
+            );
+            self.unseen("stall", &why);
             return found;
         };
         self.profile.stalls = vec![Stall {

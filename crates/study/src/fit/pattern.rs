@@ -105,7 +105,7 @@ fn of_one(one: &Single) -> Alone {
 fn deeper(point: &Point, read: bool) -> Option<Alone> {
     let one = single(point, read)?;
     let why = format!("nothing was measured at depth 1; in {} waiting for others may be part of it", point.label);
-    let alone = of_one(&one);
+    let alone = Alone { only: None, ..of_one(&one) };
     let low = one.us / f64::from(point.depth);
     Some(Alone { latency: Some(Confidence { low, high: one.us }), unseen: vec![("latency_us", why)], ..alone })
 }
@@ -116,7 +116,8 @@ impl Alone {
     pub fn with_rate_of(&self, other: &Alone) -> Option<Alone> {
         let (one, rate) = (self.only.as_ref()?, other.pattern.bandwidth_mbps?);
         let transfer = one.size / rate;
-        if transfer >= one.us {
+        // A transfer as long as the shortest operations is not theirs.
+        if transfer >= one.latencies.percentile(1.0)?.us() * one.little {
             return None;
         }
         let base = one.us - transfer;
@@ -131,6 +132,8 @@ impl Alone {
             latency: self
                 .latency
                 .map(|all| Confidence { low: (all.low - transfer).max(0.0), high: all.high - transfer }),
+            bandwidth: other.bandwidth,
+            bandwidth_from: other.bandwidth_from.clone(),
             unseen: vec![("bandwidth_MBps", why)],
             ..self.clone()
         })

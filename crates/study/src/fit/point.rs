@@ -23,7 +23,7 @@ pub(super) struct Point {
     pub size: u64,
     /// Operations in flight, over all threads.
     pub depth: u32,
-    /// Sequences that it goes on with at once: one of each thread.
+    /// Sequences that it goes on with at once: one of each thread, unless all read the same places.
     pub streams: u32,
     /// Writes between two syncs.
     pub sync_every: Option<u32>,
@@ -92,7 +92,7 @@ impl Point {
             sequential: job.order == Order::Sequential,
             size: size.0,
             depth: depth * job.threads,
-            streams: job.threads,
+            streams: if job.separate_regions { job.threads } else { 1 },
             sync_every,
             end_sync: job.end_fsync && job.direction.writes(),
             region: job.size.filter(|_| job.threads == 1).map(|size| (job.offset.0, size.0)),
