@@ -34,6 +34,18 @@ fn near(text: Option<f64>, json: Option<f64>, unit: f64, what: &str) {
     }
 }
 
+/// Bug: they were figures. Fuzzing found a percentile of -1.
+#[test]
+fn latencies_below_zero_are_refused() {
+    for (good, bad) in
+        [(": 11584,", ": -1,"), ("\"mean\" : 6238", "\"mean\" : -6238"), ("\"min\" : 4807", "\"min\" : -4807")]
+    {
+        assert!(FIO.contains(good));
+        let told = told(&FIO.replacen(good, bad, 1));
+        assert!(told.contains("states a latency below zero for the reads of job"), "{bad}: {told}");
+    }
+}
+
 #[test]
 fn fio_says_the_same_in_text_and_in_json() {
     let (text, json) = (jobs(FIO, Format::FioText), jobs(FIO, Format::FioJson));

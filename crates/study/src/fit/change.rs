@@ -114,7 +114,7 @@ const LONG: f64 = 8.0;
 const APART: f64 = 4.0;
 
 /// The least distance, s, at which pauses of a step are told apart.
-pub(super) fn finest(point: &Point) -> Option<f64> {
+fn finest(point: &Point) -> Option<f64> {
     point.series.first().map(|moment| APART * moment.width())
 }
 
@@ -198,6 +198,16 @@ pub(super) fn pauses(points: &[Point]) -> Option<Pauses> {
         seen,
         label,
     })
+}
+
+/// What it says that none were found: of what each step could have shown, the widest.
+pub(super) fn none_seen(points: &[Point]) -> String {
+    let shown = points.iter().filter_map(|point| Some((finest(point)?, point.seconds / 4.0)));
+    let widest = shown.max_by(|a, b| (a.1 - a.0).total_cmp(&(b.1 - b.0))).filter(|(from, to)| from < to);
+    widest.map_or_else(
+        || "no step lasted long enough to show one that comes back".to_owned(),
+        |(from, to)| format!("none that comes back after {from:.1} to {to:.1} s"),
+    )
 }
 
 /// The times of a step in which these pauses were, from beginning to end.

@@ -216,14 +216,7 @@ impl Fit {
     fn stalls(&mut self, points: &[Point]) -> Option<Pauses> {
         let found = change::pauses(points);
         let Some(pauses) = &found else {
-            // What each step could have shown, and of these the widest.
-            let shown = points.iter().filter_map(|point| Some((change::finest(point)?, point.seconds / 4.0)));
-            let widest = shown.max_by(|a, b| (a.1 - a.0).total_cmp(&(b.1 - b.0))).filter(|(from, to)| from < to);
-            let why = widest.map_or_else(
-                || "no step lasted long enough to show one that comes back".to_owned(),
-                |(from, to)| format!("none that comes back after {from:.1} to {to:.1} s"),
-            );
-            self.unseen("stall", &why);
+            self.unseen("stall", &change::none_seen(points));
             return found;
         };
         self.profile.stalls = vec![Stall {
