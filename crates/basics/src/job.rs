@@ -199,6 +199,8 @@ pub enum Engine {
     Mmap,
     /// RAM: bandwidth when sequential, dependent loads when random.
     Memory,
+    /// Each page of memory touched by itself, major faults apart; of what may not fit into RAM.
+    Touch,
     /// No operation was real: a device model in virtual time. Only what ran can be this, not what is asked for.
     Virtual,
 }
@@ -212,6 +214,7 @@ impl Engine {
             Engine::IoUring => "io_uring",
             Engine::Mmap => "mmap",
             Engine::Memory => "memory",
+            Engine::Touch => "touch",
             Engine::Virtual => "virtual",
         }
     }

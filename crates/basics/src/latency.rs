@@ -4,6 +4,7 @@
 use crate::units::Nanos;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
+use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::sync::LazyLock;
 use thiserror::Error;
@@ -230,6 +231,23 @@ impl Latencies {
     }
 }
 
+/// As text a histogram is its filled buckets: pairs of the highest latency in ns and the count.
+impl Serialize for Latencies {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.buckets().map(|(latency, n)| (latency.0, n)))
+    }
+}
+
+impl<'de> Deserialize<'de> for Latencies {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let pairs = Vec::<(u64, u64)>::deserialize(deserializer)?;
+        let mut all = Latencies::lazy();
+        pairs.into_iter().for_each(|(latency, n)| all.record_n(Nanos(latency), n));
+        all.pack();
+        Ok(all)
+    }
+}
+
 /// What the mean counts a bucket as.
 fn middle(latency: u64) -> f64 {
     SHAPE.median_equivalent(latency) as f64
@@ -282,6 +300,16 @@ mod tests {
         assert_eq!(read, Latencies::new());
         read.record(Nanos(5));
         assert_eq!(read.count(), 1);
+    }
+
+    #[test]
+    fn as_text_it_says_the_same() {
+        let mut all = Latencies::new();
+        (1..500u64).for_each(|i| all.record(Nanos(i * i * 97)));
+        let text = serde_json::to_string(&all).unwrap();
+        let back: Latencies = serde_json::from_str(&text).unwrap();
+        assert_eq!(back, all);
+        assert_eq!(serde_json::from_str::<Latencies>("[]").unwrap(), Latencies::new());
     }
 
     #[test]

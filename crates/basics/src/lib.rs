@@ -10,6 +10,7 @@ pub mod latency;
 pub mod little;
 pub mod outcome;
 pub mod plan;
+pub mod pressure;
 pub mod scale;
 pub mod sensors;
 pub mod stats;

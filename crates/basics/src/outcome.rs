@@ -7,7 +7,7 @@ use crate::units::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
 /// One direction of an interval or of a whole step.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Side {
     /// Bytes moved.
     pub bytes: u64,
@@ -65,7 +65,7 @@ pub struct Each {
 }
 
 /// One interval of a series, all threads together.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// Since the measurement began.
     pub start: Nanos,

@@ -5,6 +5,7 @@
 
 use crate::job::{Entropy, Job};
 use crate::known::Why;
+use crate::pressure::Pressed;
 use crate::scale::{NothingToScale, Scale};
 use crate::units::{Bytes, MIB, Nanos};
 use serde::{Deserialize, Serialize};
@@ -61,6 +62,8 @@ pub enum Target {
         /// The whole profile as TOML, so that the plan says what was simulated whatever becomes of its file.
         toml: String,
     },
+    /// Memory of a process of its own, under pressure: what lies beyond its limit is swapped.
+    Pressed(Pressed),
 }
 
 /// A test file is filled by whole chunks, so that every byte that is read later was really written.
@@ -75,6 +78,7 @@ impl Target {
             Target::File { path } | Target::Device { path, .. } => path.display().to_string(),
             Target::TestFile { dir, .. } => dir.display().to_string(),
             Target::Profile { name, .. } => format!("profile:{name}"),
+            Target::Pressed(pressed) => pressed.swap.describe(),
         }
     }
 }

@@ -51,12 +51,13 @@ pub(crate) fn shares(job: &Job, target: &Target<'_>) -> Result<Vec<Share>, Engin
     let len = match target {
         Target::File { len, .. } => len.0,
         Target::Memory { size } => size.0,
+        Target::Touched { region } => region.size() as u64,
         Target::Null { .. } => NOTHING,
     };
     if let Target::File { alignment, direct: true, .. } = target {
         aligned(job, *alignment)?;
     }
-    let apart = job.separate_regions || matches!(target, Target::Memory { .. });
+    let apart = job.separate_regions || matches!(target, Target::Memory { .. } | Target::Touched { .. });
     let shares = shares_within(job, Bytes(len), apart)?;
     let each = shares.first().map_or(0, |share| share.len);
     if matches!(target, Target::Memory { .. }) && memory::is_chase(job.order) && each < memory::LINE as u64 {
@@ -112,7 +113,8 @@ pub(crate) fn shares_within(job: &Job, len: Bytes, apart: bool) -> Result<Vec<Sh
 pub(crate) fn fits(job: &Job, target: &Target<'_>, available: Option<u64>) -> Result<(), EngineError> {
     let Some(available) = available else { return Ok(()) };
     let need = match target {
-        Target::Null { .. } => 0,
+        // What was touched before is there, wherever it is.
+        Target::Null { .. } | Target::Touched { .. } => 0,
         Target::Memory { size } => size.0,
         Target::File { .. } => {
             // Before the choice of an engine, since its probe makes a thread's buffers already.

@@ -23,14 +23,17 @@ mod refill;
 mod run;
 mod simulate;
 mod stream;
+mod touch;
 mod worker;
 
 pub use probe::{Choice, probe};
 pub use simulate::simulate;
+pub use touch::fill;
 
-use basics::{Bytes, Each, EngineUse, Interval, Job, Nanos, Side};
+use basics::{Bytes, Each, EngineUse, Interval, Job, Latencies, Nanos, Side};
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::AtomicBool;
+use sys::region::Region;
 use thiserror::Error;
 
 /// What a job runs against. The caller has opened it with the flags that the job asks for.
@@ -51,6 +54,11 @@ pub enum Target<'a> {
     Memory {
         /// How much.
         size: Bytes,
+    },
+    /// Memory that may be swapped, as [`fill`] left it.
+    Touched {
+        /// All of it.
+        region: &'a Region,
     },
     /// Nothing: what is left is the harness.
     Null {
@@ -127,6 +135,8 @@ pub struct Outcome {
     pub read: Side,
     /// Writes.
     pub write: Side,
+    /// Touched memory: the touches that met a major fault, warm-up left out. Empty for all other targets.
+    pub faults: Latencies,
     /// CPU time of the measuring threads in user mode (by rusage: long runs only).
     pub cpu_user: Nanos,
     /// CPU time of the measuring threads in the kernel.

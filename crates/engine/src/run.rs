@@ -12,10 +12,10 @@ use crate::probe::{dropped, probe};
 use crate::queued::{Rings, drive as drive_queued};
 use crate::stream::Stream;
 use crate::worker::{Finish, Tally, Timeline, Worker};
-use crate::{Control, Ended, EngineError, Outcome, Sink, Target, memory};
+use crate::{Control, Ended, EngineError, Outcome, Sink, Target, memory, touch};
 use basics::job::{Engine, Entropy, Pacing};
 use basics::units::grouped;
-use basics::{EngineUse, Job, Nanos};
+use basics::{EngineUse, Job, Latencies, Nanos};
 use std::io;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -91,6 +91,10 @@ impl<'a> Setup<'a> {
                     memory::stream(worker, memory, &share)
                 })
             }
+            Target::Touched { region } => {
+                let timeline = gate.arrive(Ok(Vec::new()))?;
+                Some(touch::touch(self.worker(&share, meter, timeline), region))
+            }
             Target::Null { service, stall } => {
                 let timeline = gate.arrive(Ok(Vec::new()))?;
                 let clock = (self.clock, self.rate, timeline.start);
@@ -162,10 +166,13 @@ fn without_depth(engine: Engine, job: &Job, without: &mut Vec<(String, String)>)
 fn choose(job: &Job, target: &Target<'_>) -> Result<EngineUse, EngineError> {
     let unavailable = |why: &str| Err(EngineError::Unavailable { engine: job.engine.name(), why: why.to_owned() });
     match (target, job.engine) {
-        (Target::Memory { .. }, Engine::Psync | Engine::IoUring | Engine::Mmap) => {
+        (Target::Memory { .. }, Engine::Psync | Engine::IoUring | Engine::Mmap | Engine::Touch) => {
             return unavailable("the target is memory");
         }
-        (Target::File { .. }, Engine::Memory) => return unavailable("the target is a file or a device"),
+        (Target::Touched { .. }, Engine::Psync | Engine::IoUring | Engine::Mmap | Engine::Memory) => {
+            return unavailable("the target is memory that may be swapped");
+        }
+        (Target::File { .. }, Engine::Memory | Engine::Touch) => return unavailable("the target is a file or a device"),
         _ => {}
     }
     if let Target::Memory { .. } = target {
@@ -180,9 +187,11 @@ fn choose(job: &Job, target: &Target<'_>) -> Result<EngineUse, EngineError> {
                 "memory moves in words of 8 B, not {smallest}; choose a bs that is a multiple of 8 B, such as 64 B or 1 MiB"
             )));
         }
-        if job.pacing != Pacing::Closed {
-            return Err(EngineError::Geometry("memory is measured in closed loop; leave the rate out".to_owned()));
-        }
+    }
+    if let Target::Memory { .. } | Target::Touched { .. } = target
+        && job.pacing != Pacing::Closed
+    {
+        return Err(EngineError::Geometry("memory is measured in closed loop; leave the rate out".to_owned()));
     }
     if job.entropy == Entropy::Tagged && job.direction.reads() && !matches!(job.engine, Engine::Auto | Engine::Psync) {
         return unavailable("only plain calls look at what they read");
@@ -319,8 +328,11 @@ fn attempt(
         let missed = grouped(missed as i64);
         notes.push(format!("{missed} operations were due and not sent when the time was over: the rate was not held"));
     }
+    let mut faults = Latencies::lazy();
+    finishes.iter().filter(|f| !f.faults.is_empty()).for_each(|f| faults.merge(&f.faults));
     Ok(Outcome {
         engine,
+        faults,
         ended: reason(&finishes, confident, control),
         elapsed: timeline,
         read: collector.read,

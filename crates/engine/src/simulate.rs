@@ -283,6 +283,7 @@ impl Simulation<'_> {
             ));
         }
         Ok(Outcome {
+            faults: basics::Latencies::lazy(),
             engine: EngineUse {
                 asked: self.job.engine,
                 used: Engine::Virtual,

@@ -7,7 +7,7 @@ use crate::meter::{Lane, Meter};
 use crate::pace::Schedule;
 use crate::stream::{Op, Stream};
 use basics::job::Sync;
-use basics::{Bytes, Each, Nanos};
+use basics::{Bytes, Each, Latencies, Nanos};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use sys::clock::{Clock, Rate};
@@ -37,6 +37,8 @@ pub(crate) struct Finish {
     pub(crate) missed: u64,
     /// Each operation by itself, if the job wants that.
     pub(crate) each: Vec<Each>,
+    /// Touched memory: touches that met a major fault.
+    pub(crate) faults: Latencies,
 }
 
 /// A measuring thread.
@@ -231,7 +233,7 @@ impl Worker<'_> {
             (Some(schedule), Some(Ended::Time)) => schedule.missed(until),
             _ => 0,
         };
-        Finish { ended, last: if counting { done } else { 0 }, usage, missed, each: self.each }
+        Finish { ended, last: if counting { done } else { 0 }, usage, missed, each: self.each, faults: Latencies::lazy() }
     }
 }
 

@@ -406,3 +406,24 @@ fn the_harness_knows_its_own_cost() {
     let cost = engine::calibrate().unwrap();
     assert!(cost > 1.0 && cost < 5000.0, "{cost} ns an operation");
 }
+
+/// Memory that fits: every page is visited as often as every other, and no touch meets a major fault.
+#[test]
+fn touched_memory_that_fits_has_no_major_faults() {
+    let region = sys::region::Region::new(8 << 20).unwrap();
+    let stop = Stop { operations: Some(3 * 2048), ..Stop::default() };
+    for (direction, threads) in [(Direction::Read, 1), (Direction::Write, 2)] {
+        let job = Job { direction, threads, stop, engine: Engine::Touch, direct: false, ..Job::default() };
+        let mut told = 0;
+        assert!(engine::fill(&job, &region, &AtomicBool::new(false), |done| told = done.0).unwrap());
+        assert!(told <= 8 << 20);
+        assert!((0..8 << 20).step_by(4096).all(|at| (0..8).any(|line| region.load(at + 64 * line, 64) != 0)));
+        let outcome = measure(&job, Target::Touched { region: &region });
+        assert_eq!(outcome.engine.used, Engine::Touch);
+        assert_eq!(outcome.read.operations() + outcome.write.operations(), 3 * 2048);
+        assert_eq!(outcome.read.bytes + outcome.write.bytes, 24 << 20);
+        assert!(outcome.faults.is_empty(), "{:?}", outcome.faults.max());
+    }
+    let cancelled = engine::fill(&Job::default(), &region, &AtomicBool::new(true), |_| {}).unwrap();
+    assert!(!cancelled);
+}

@@ -23,6 +23,16 @@ pub fn usage() -> Usage {
     Usage { user: duration(usage.ru_utime), system: duration(usage.ru_stime) }
 }
 
+/// Major faults of the calling thread so far: pages that it had to wait for while they were read (`getrusage(RUSAGE_THREAD)`).
+/// A page that read-ahead had fetched before counts as minor.
+pub fn major_faults() -> u64 {
+    // SAFETY: rusage is plain integers, for which zeros are a value.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel fills the struct that we own. It refuses only a bad address or a bad `who`.
+    unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
+    usage.ru_majflt as u64
+}
+
 /// Lets the calling thread's sleeps end when they are due, not up to 50 µs later to save wake-ups. A kernel that refuses
 /// leaves them as they are.
 pub fn sharpen_timers() {
