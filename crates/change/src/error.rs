@@ -79,6 +79,40 @@ pub enum ChangeError {
         /// Why not.
         source: io::Error,
     },
+    /// Not a file below `/proc/sys` or `/sys`.
+    #[error("{} is not a kernel setting; name a file below /proc/sys or /sys by its full path", path.display())]
+    NotASetting {
+        /// What was named.
+        path: PathBuf,
+    },
+    /// The kernel made something else of a value; what was there before has been put back.
+    #[error("the kernel did not take {wanted:?} for {}: it made it {said:?}, and what was before has been put back", path.display())]
+    NotTaken {
+        /// The setting.
+        path: PathBuf,
+        /// What was written.
+        wanted: String,
+        /// What was read back.
+        said: String,
+    },
+    /// A choice that this kernel does not have.
+    #[error("{} does not offer {wanted:?}, only: {offered}; choose one of these, or load the module that brings it", path.display())]
+    NotOffered {
+        /// The setting.
+        path: PathBuf,
+        /// What was asked for.
+        wanted: String,
+        /// What there is, with blanks between.
+        offered: String,
+    },
+    /// This machine lacks what the change needs.
+    #[error("{what}; {remedy}")]
+    Lacks {
+        /// What is not there.
+        what: String,
+        /// The way out.
+        remedy: &'static str,
+    },
     /// Somebody else changed it meanwhile; it was left as it is, and its journal entry is gone.
     #[error(
         "cannot undo: {target} {how} meanwhile; it was left as it is; look at it, and remove it if it is not wanted"
@@ -121,6 +155,18 @@ impl ChangeError {
                 let hint = if root { "" } else { ", or try again as root" };
                 ChangeError::NotPermitted { dir: path, hint }
             }
+            _ => ChangeError::Apply { action, path, source },
+        }
+    }
+
+    /// For something that the kernel lets root do.
+    pub(crate) fn as_root(action: &'static str, path: impl Into<PathBuf>, source: io::Error) -> Self {
+        let path = path.into();
+        match source.kind() {
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => ChangeError::Lacks {
+                what: format!("cannot {action} {}: {source}", path.display()),
+                remedy: "it takes root, outside of a container; try again so",
+            },
             _ => ChangeError::Apply { action, path, source },
         }
     }

@@ -9,6 +9,7 @@ use std::cmp::Reverse;
 use std::ffi::OsStr;
 use std::fmt;
 use std::fs::File;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,6 +17,8 @@ use sys::process::{Identity, Life};
 
 /// No entry is larger; a larger file is none of ours.
 const LARGEST_ENTRY: u64 = 1 << 20;
+/// How often recovery goes through the entries at most, when it has to end processes that have entries too.
+const PASSES: usize = 4;
 
 /// A folder of entries.
 #[derive(Clone)]
@@ -120,27 +123,44 @@ impl Journal {
         let standing = self.files("json").map_err(fail)?;
         let latest = standing.iter().filter_map(|path| read_entry(path).ok()).map(|entry| entry.number).max();
         let number = latest.map_or(0, |latest| latest.saturating_add(1));
-        let entry = Entry { id: id.clone(), number, run: run.to_owned(), change, owner: self.owner.clone() };
-        let draft = self.dir.join(format!("{id}.{}.{}.draft", self.owner.pid, self.owner.start_ticks));
+        let entry = Entry { id, number, run: run.to_owned(), change, owner: self.owner.clone() };
+        self.write(&entry, &path).map_err(|source| {
+            let _ = std::fs::remove_file(&path);
+            ChangeError::Journal { action: "write", path: path.clone(), source }
+        })?;
+        Ok(Standing { change: entry.change, path })
+    }
+
+    /// Writes down, durably, what has become known about a change since it was begun. A kill leaves the entry as it was or
+    /// as it is to be; so does a failure, and then the change must be undone.
+    pub(crate) fn rewrite(&self, standing: &mut Standing, change: Change) -> Result<(), ChangeError> {
+        standing.change = change;
+        let write = || {
+            let entry = Entry { change: standing.change.clone(), ..read_entry(&standing.path)? };
+            self.write(&entry, &standing.path)
+        };
+        write().map_err(|source| ChangeError::Journal { action: "write", path: standing.path.clone(), source })
+    }
+
+    /// Gives an entry its name only when all of it is on the disk.
+    fn write(&self, entry: &Entry, path: &Path) -> io::Result<()> {
+        let draft = self.dir.join(format!("{}.{}.{}.draft", entry.id, self.owner.pid, self.owner.start_ticks));
         let write = || -> io::Result<()> {
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let mut file: File = rustix::fs::open(&draft, flags, Mode::RUSR | Mode::WUSR)?.into();
             self.step("journal entry begun");
-            file.write_all(&serde_json::to_vec_pretty(&entry)?)?;
+            file.write_all(&serde_json::to_vec_pretty(entry)?)?;
             file.sync_all()?;
             self.step("journal entry drafted");
-            std::fs::rename(&draft, &path)?;
+            std::fs::rename(&draft, path)?;
             self.step("journal entry named");
             sync_dir(&self.dir)?;
             self.step("journal entry durable");
             Ok(())
         };
-        write().map_err(|source| {
+        write().inspect_err(|_| {
             let _ = std::fs::remove_file(&draft);
-            let _ = std::fs::remove_file(&path);
-            ChangeError::Journal { action: "write", path: path.clone(), source }
-        })?;
-        Ok(Standing { change: entry.change, path })
+        })
     }
 
     /// One process or thread at a time; freed when dropped, or when its process dies.
@@ -205,22 +225,35 @@ impl Journal {
     /// # Errors
     /// [`ChangeError::Journal`] when the folder cannot be read; what goes wrong with one entry is told in its sentence.
     pub fn recover(&self) -> Result<Vec<Recovered>, ChangeError> {
-        let fail = |source| ChangeError::Journal { action: "read", path: self.dir.clone(), source };
-        // One at a time: whoever comes second must see what the first has done.
-        let _lock = self.lock().map_err(fail)?;
-        self.files("draft").map_err(fail)?.iter().for_each(|path| self.drop_draft(path));
-        let with_entry = |path: PathBuf| {
-            let entry = read_entry(&path);
-            (path, entry)
-        };
-        let mut found: Vec<(PathBuf, io::Result<Entry>)> =
-            self.files("json").map_err(fail)?.into_iter().map(with_entry).collect();
-        // Changes may lie upon one another; what cannot be read is told at the end.
-        found.sort_by_key(|(_, entry)| Reverse(entry.as_ref().ok().map(|entry| entry.number)));
-        Ok(found.into_iter().filter_map(|(path, entry)| self.recover_entry(&path, entry)).collect())
+        let mut told: Vec<(PathBuf, Recovered)> = Vec::new();
+        let mut passes = PASSES;
+        'pass: loop {
+            passes -= 1;
+            for path in self.latest_first()? {
+                let (recovered, ended) = self.recover_entry(&path)?;
+                // What was out of reach in an earlier pass is told once, as it is now.
+                told.retain(|(of, _)| *of != path);
+                told.extend(recovered.map(|recovered| (path, recovered)));
+                // A helper that had to be killed leaves entries of its own, which lie upon those that are still to come.
+                if ended && passes > 0 {
+                    continue 'pass;
+                }
+            }
+            return Ok(told.into_iter().map(|(_, recovered)| recovered).collect());
+        }
     }
 
-    /// An entry that its process was writing when it died; the change had not begun.
+    /// The entries' files, the latest change first: changes may lie upon one another. What cannot be read comes last.
+    fn latest_first(&self) -> Result<Vec<PathBuf>, ChangeError> {
+        let fail = |source| ChangeError::Journal { action: "read", path: self.dir.clone(), source };
+        let _lock = self.lock().map_err(fail)?;
+        self.files("draft").map_err(fail)?.iter().for_each(|path| self.drop_draft(path));
+        let mut paths = self.files("json").map_err(fail)?;
+        paths.sort_by_cached_key(|path| Reverse(read_entry(path).ok().map(|entry| entry.number)));
+        Ok(paths)
+    }
+
+    /// An entry that its process was writing when it died: the change had not begun, or an earlier form of the entry stands.
     fn drop_draft(&self, path: &Path) {
         let mut parts = path.file_stem().and_then(OsStr::to_str).unwrap_or_default().split('.').skip(1);
         let mut number = || parts.next().and_then(|part| part.parse::<u64>().ok());
@@ -232,35 +265,39 @@ impl Journal {
         }
     }
 
-    fn recover_entry(&self, path: &Path, entry: io::Result<Entry>) -> Option<Recovered> {
-        let entry = match entry {
+    /// What was done about one entry, and whether a process was ended for it.
+    fn recover_entry(&self, path: &Path) -> Result<(Option<Recovered>, bool), ChangeError> {
+        let fail = |source| ChangeError::Journal { action: "read", path: self.dir.clone(), source };
+        // One at a time: whoever comes second must see what the first has done.
+        let lock = self.lock().map_err(fail)?;
+        let entry = match read_entry(path) {
             Ok(entry) => entry,
             // Undone by another process meanwhile.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((None, false)),
             Err(error) => {
                 let sentence = format!(
                     "the journal entry {} cannot be read ({error}), so what it stands for was left alone; look at it and \
                      delete it",
                     path.display()
                 );
-                return Some(Recovered {
-                    run: String::new(),
-                    target: path.display().to_string(),
-                    undone: false,
-                    waits: false,
-                    sentence,
-                });
+                let target = path.display().to_string();
+                let recovered = Recovered { run: String::new(), target, undone: false, waits: false, sentence };
+                return Ok((Some(recovered), false));
             }
         };
         match entry.owner.life() {
             Ok(Life::Gone) => {}
-            Ok(Life::Alive | Life::Unknowable) | Err(_) => return None,
+            Ok(Life::Alive | Life::Unknowable) | Err(_) => return Ok((None, false)),
         }
         let reversible = entry.change.reversible();
+        let waits_for_a_process = reversible.waits_for_a_process();
+        // That process may want to write an entry before it ends. Two that end it at once do no harm.
+        let _lock = (!waits_for_a_process).then_some(lock);
         let target = reversible.target();
         let run = &entry.run;
         let result = self.undo(path, &entry);
         let waits = matches!(result, Ok(Present::Away(_)));
+        let ended = waits_for_a_process && matches!(result, Ok(Present::Wanted));
         let (undone, sentence) = match result {
             Ok(Present::Before) => {
                 (true, format!("{target} was as it had been before run {run}; nothing had to be undone"))
@@ -278,15 +315,19 @@ impl Journal {
             ),
             Err(error) => (false, format!("{target}, left over from run {run}: {error}")),
         };
-        Some(Recovered { run: entry.run.clone(), target, undone, waits, sentence })
+        Ok((Some(Recovered { run: entry.run.clone(), target, undone, waits, sentence }), ended))
     }
 
     /// Undoes an entry, if that is for us to do, and retires it, if nothing is left to do.
     fn undo(&self, path: &Path, entry: &Entry) -> Result<Present, ChangeError> {
         let reversible = entry.change.reversible();
-        let present = reversible.present()?;
+        let over = reversible.of_this_boot() && entry.owner.boot_id != self.owner.boot_id;
+        let present = if over { Present::Before } else { reversible.present()? };
         match present {
-            Present::Wanted => reversible.undo()?,
+            Present::Wanted => {
+                reversible.undo()?;
+                self.step("change undone");
+            }
             Present::Before | Present::Neither(_) => {}
             Present::Away(_) => return Ok(present),
         }
@@ -303,7 +344,46 @@ fn read_entry(path: &Path) -> io::Result<Entry> {
     Ok(serde_json::from_reader(io::BufReader::new(file))?)
 }
 
+/// 64 random bits, for a name that nobody else has: SipHash keyed by the kernel's random numbers, as the standard library
+/// seeds it for every map.
+pub(crate) fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
 /// Makes what happened in a directory (names made, removed, changed) durable.
 pub(crate) fn sync_dir(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_of_earlier_versions_are_read() {
+        let text = include_str!("../tests/fixtures/journal-1.json");
+        let entries: Vec<Entry> = serde_json::from_str(text).unwrap();
+        // And today's are those, until a version is made that writes others: then a second fixture stands beside it.
+        let json: serde_json::Value = serde_json::from_str(text).unwrap();
+        assert_eq!(serde_json::to_value(&entries).unwrap(), json);
+        let mut kinds: Vec<&str> =
+            json.as_array().unwrap().iter().map(|e| e["change"]["kind"].as_str().unwrap()).collect();
+        kinds.dedup();
+        assert_eq!(kinds.len(), 9, "a kind is not in the fixture: {kinds:?}");
+        assert!(entries.iter().all(|entry| !entry.change.reversible().target().is_empty()));
+    }
+
+    #[test]
+    fn a_change_that_becomes_better_known_keeps_its_entry() {
+        let dir = tempfile::tempdir().unwrap();
+        let journal = Journal::open(dir.path()).unwrap();
+        let text = include_str!("../tests/fixtures/journal-1.json");
+        let [first, second] = [6, 7].map(|at| serde_json::from_str::<Vec<Entry>>(text).unwrap().swap_remove(at).change);
+        let mut standing = journal.begin("r", "r-1".to_owned(), first).unwrap();
+        let before = read_entry(&standing.path).unwrap();
+        journal.rewrite(&mut standing, second.clone()).unwrap();
+        assert_eq!(read_entry(&standing.path).unwrap(), Entry { change: second.clone(), ..before });
+        assert_eq!((standing.change.clone(), journal.files("draft").unwrap().len()), (second, 0));
+        journal.forget(&standing).unwrap();
+    }
 }

@@ -1,9 +1,14 @@
 //! The kinds of change. A new one is a variant with its journal form, its [`Reversible`], and its crash test.
 
+use crate::cgroup::{ControllerChange, GroupChange};
 use crate::error::ChangeError;
 use crate::fuse_mount::MountChange;
+use crate::helper::HelperChange;
 use crate::loop_device::LoopChange;
+use crate::swap_area::SwapChange;
 use crate::test_file::FileChange;
+use crate::value::ValueChange;
+use crate::zram::ZramChange;
 use serde::{Deserialize, Serialize};
 
 /// What the world looks like now, compared with a journal entry.
@@ -29,6 +34,15 @@ pub(crate) trait Reversible {
     fn undo(&self) -> Result<(), ChangeError>;
     /// What undoing did, as the end of a sentence that begins with the target's name.
     fn undone(&self) -> &'static str;
+    /// Whether it was done to the running kernel alone, and so is gone when the machine is started again: what is found
+    /// then under the same name is somebody else's.
+    fn of_this_boot(&self) -> bool {
+        false
+    }
+    /// Whether undoing means to wait for another process, which may itself wait for the journal.
+    fn waits_for_a_process(&self) -> bool {
+        false
+    }
 }
 
 /// A change as the journal keeps it.
@@ -41,6 +55,18 @@ pub(crate) enum Change {
     FuseMount(MountChange),
     /// A loop device over a file of tiermark's own.
     LoopDevice(LoopChange),
+    /// A kernel setting.
+    Value(ValueChange),
+    /// A swap area that is on.
+    SwapOn(SwapChange),
+    /// A zram device.
+    Zram(ZramChange),
+    /// A control group.
+    Cgroup(GroupChange),
+    /// A controller that the control groups of a hierarchy have.
+    CgroupController(ControllerChange),
+    /// A process of our own.
+    Helper(HelperChange),
 }
 
 impl Change {
@@ -49,6 +75,12 @@ impl Change {
             Change::TestFile(change) => change,
             Change::FuseMount(change) => change,
             Change::LoopDevice(change) => change,
+            Change::Value(change) => change,
+            Change::SwapOn(change) => change,
+            Change::Zram(change) => change,
+            Change::Cgroup(change) => change,
+            Change::CgroupController(change) => change,
+            Change::Helper(change) => change,
         }
     }
 }

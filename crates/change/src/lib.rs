@@ -4,19 +4,33 @@
 //!
 //! The house rule: journal {target, before, wanted, boot id}, fsync, then write. If the present value is neither before
 //! nor wanted, somebody else has been there: say so and leave it.
+//!
+//! What can be changed, each with its way back: a file of our own ([`TestFile`]), a FUSE mount ([`FuseMount`]), a loop device
+//! ([`LoopDevice`]), a kernel setting ([`Value`]), a swap area that is on ([`SwapOn`]), a zram device ([`Zram`]), a control group
+//! with limits of memory ([`Cgroup`]), and a process that must be gone afterwards ([`Helper`]).
 #![forbid(unsafe_code)]
 
+pub mod cgroup;
 pub mod error;
 mod fuse_mount;
 pub mod guard;
+mod helper;
 pub mod journal;
 mod kind;
 mod loop_device;
+pub mod swap_area;
 pub mod test_file;
+mod value;
+mod zram;
 
+pub use cgroup::{Cgroup, Limits};
 pub use error::ChangeError;
 pub use fuse_mount::FuseMount;
 pub use guard::{DeviceGrant, Refused};
+pub use helper::Helper;
 pub use journal::{Journal, Recovered};
 pub use loop_device::LoopDevice;
+pub use swap_area::SwapOn;
 pub use test_file::{TestFile, may_make, room};
+pub use value::Value;
+pub use zram::{Zram, ZramStat};

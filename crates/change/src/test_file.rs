@@ -2,14 +2,13 @@
 //! on every way out and by the next start after a kill. It leaves a tenth of the file system free.
 
 use crate::error::ChangeError;
-use crate::journal::{Journal, Standing, sync_dir};
+use crate::journal::{Journal, Standing, random, sync_dir};
 use crate::kind::{Change, Present, Reversible};
 use basics::Bytes;
 use rustix::fs::{Access, FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -152,9 +151,7 @@ impl TestFile {
         let metadata = std::fs::metadata(&full).map_err(|error| ChangeError::in_dir("look at", dir, error))?;
         let (free, kept) = free_and_kept(&full)?;
         let no_room = |free, kept| ChangeError::NoRoom { dir: dir.to_owned(), needed: size, free, kept };
-        // SipHash keyed by the kernel's random numbers, as the standard library seeds it for every map.
-        let random = RandomState::new().build_hasher().finish();
-        let id = format!("{run}-{random:016x}");
+        let id = format!("{run}-{:016x}", random());
         let path = full.join(format!(".tiermark-{id}.tmp"));
         let change = Change::TestFile(FileChange {
             target: path.clone(),

@@ -2,6 +2,7 @@
 //! locked buffers, a cheap clock, inlined reads and writes, mappings. The only `unsafe` of the workspace is here, each
 //! block with its SAFETY line. It holds no policy: what to do when something is refused is for the caller.
 
+pub mod child;
 pub mod clock;
 pub mod errno;
 pub mod file;
@@ -9,5 +10,7 @@ pub mod loopdev;
 pub mod map;
 pub mod memory;
 pub mod process;
+pub mod region;
 pub mod ring;
+pub mod swap;
 pub mod thread;

@@ -1,7 +1,8 @@
 //! Who a process is, told apart from a later one that got the same number, and whether it still lives. A journal entry
 //! or a running record belongs to such an identity; whoever starts later may clear up only after one that is gone.
 
-use rustix::process::{Pid, test_kill_process};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal, test_kill_process};
 use serde::{Deserialize, Serialize};
 use std::io;
 
@@ -35,9 +36,40 @@ impl Identity {
     /// # Errors
     /// When `/proc` is not mounted or not readable; the message names the file.
     pub fn of_this_process() -> io::Result<Self> {
-        let pid = std::process::id();
+        Self::of(std::process::id())
+    }
+
+    /// Of another process of the same PID namespace.
+    ///
+    /// # Errors
+    /// When there is none of that number, or `/proc` is not mounted or not readable; the message names the file.
+    pub fn of(pid: u32) -> io::Result<Self> {
         let (_, start_ticks) = stat_of(pid)?;
         Ok(Identity { pid, start_ticks, pid_namespace: pid_namespace()?, boot_id: boot_id()? })
+    }
+
+    /// Sends a signal to exactly this process, never to a later one of the same number; false when it is gone, or of
+    /// another PID namespace.
+    ///
+    /// # Errors
+    /// The kernel's, as when this user may not.
+    pub fn signal(&self, signal: Signal) -> io::Result<bool> {
+        let Some(pid) = i32::try_from(self.pid).ok().and_then(Pid::from_raw) else { return Ok(false) };
+        let handle = match pidfd_open(pid, PidfdFlags::empty()) {
+            Err(Errno::SRCH) => return Ok(false),
+            // Before Linux 5.3; then the number has to do.
+            Err(Errno::NOSYS) => None,
+            opened => Some(opened?),
+        };
+        // Looked at after it was opened: a process that lives now is the one that the handle means.
+        if self.life()? != Life::Alive {
+            return Ok(false);
+        }
+        let sent = handle.map_or_else(|| kill_process(pid, signal), |handle| pidfd_send_signal(handle, signal));
+        match sent {
+            Err(Errno::SRCH) => Ok(false),
+            sent => Ok(sent.map(|()| true)?),
+        }
     }
 
     /// Whether that process still lives, as seen from the calling one. A zombie is gone: it holds nothing any more.
@@ -57,7 +89,7 @@ impl Identity {
             Ok(_) => Ok(Life::Alive),
             // `hidepid` hides the processes of other users, which are there all the same.
             Err(_) => match i32::try_from(self.pid).ok().and_then(Pid::from_raw).map(test_kill_process) {
-                Some(Err(rustix::io::Errno::SRCH)) | None => Ok(Life::Gone),
+                Some(Err(Errno::SRCH)) | None => Ok(Life::Gone),
                 Some(_) => Ok(Life::Unknowable),
             },
         }
@@ -119,15 +151,17 @@ mod tests {
     #[test]
     fn a_zombie_and_a_reaped_process_are_gone() {
         let mut child = Command::new("sleep").arg("60").spawn().unwrap();
-        let (_, start_ticks) = stat_of(child.id()).unwrap();
-        let identity = Identity { pid: child.id(), start_ticks, ..Identity::of_this_process().unwrap() };
+        let identity = Identity::of(child.id()).unwrap();
         assert_eq!(identity.life().unwrap(), Life::Alive);
-        child.kill().unwrap();
+        let later = Identity { start_ticks: identity.start_ticks - 1, ..identity.clone() };
+        assert!(!later.signal(Signal::KILL).unwrap(), "another process has its number");
+        assert!(identity.signal(Signal::KILL).unwrap());
         while identity.life().unwrap() == Life::Alive {
             std::thread::yield_now();
         }
         assert_eq!(identity.life().unwrap(), Life::Gone);
         child.wait().unwrap();
         assert_eq!(identity.life().unwrap(), Life::Gone);
+        assert!(!identity.signal(Signal::KILL).unwrap());
     }
 }

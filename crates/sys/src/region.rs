@@ -30,9 +30,9 @@ impl Region {
     /// `ENOMEM` when the address space or the kernel's promise of memory is too small, `EINVAL` when `len` is 0.
     pub fn new(len: usize) -> io::Result<Self> {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new anonymous mapping at a place of the kernel's choice touches nothing that exists. Without a promise
-        // of memory for all of it: whether it has a place is what is to be found out.
+        // Without a promise of memory for all of it: whether it has a place is what is to be found out.
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+        // SAFETY: a new anonymous mapping at a place of the kernel's choice touches nothing that exists.
         let at = unsafe { mmap_anonymous(std::ptr::null_mut(), len, protection, flags) }?;
         let at = NonNull::new(at).ok_or(io::ErrorKind::OutOfMemory)?;
         // SAFETY: our own mapping. Where all of the process is to be locked, this is not.

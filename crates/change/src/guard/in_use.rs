@@ -183,7 +183,7 @@ fn number_at(path: &Path) -> Option<Number> {
 }
 
 /// Blanks and the like stand as `\040` in the kernel's tables.
-fn unescape(field: &str) -> PathBuf {
+pub(crate) fn unescape(field: &str) -> PathBuf {
     let bytes = field.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
     let mut rest = bytes;

@@ -8,6 +8,7 @@ mod in_use;
 pub mod signature;
 
 use family::{Family, Number};
+pub(crate) use in_use::unescape;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use std::fs::File;
