@@ -27,6 +27,9 @@ pub struct Pressure {
     /// Ballast: so much is locked in RAM by another process, in the same cgroup where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lock: Option<Bytes>,
+    /// The run ends once everything that wants to run has waited for memory for so many per cent of ten seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watchdog: Option<u8>,
 }
 
 impl Pressure {

@@ -172,7 +172,9 @@ fn choose(job: &Job, target: &Target<'_>) -> Result<EngineUse, EngineError> {
         (Target::Touched { .. }, Engine::Psync | Engine::IoUring | Engine::Mmap | Engine::Memory) => {
             return unavailable("the target is memory that may be swapped");
         }
-        (Target::File { .. }, Engine::Memory | Engine::Touch) => return unavailable("the target is a file or a device"),
+        (Target::File { .. }, Engine::Memory | Engine::Touch) => {
+            return unavailable("the target is a file or a device");
+        }
         _ => {}
     }
     if let Target::Memory { .. } = target {

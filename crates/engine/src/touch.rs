@@ -61,7 +61,8 @@ pub(crate) fn touch(mut worker: Worker<'_>, region: &Region) -> Finish {
     Finish { faults, ..worker.finish(ended, || Ok(())) }
 }
 
-/// Fills a region with what the job writes, each thread the part that it is going to touch, in rising order. False when
+/// Fills a region with what the job writes, each thread the part that it is going to touch, in rising order; where the job
+/// only reads it goes through it once more, so that what will be swapped has its copy there, as after a while. False when
 /// `cancel` was set meanwhile; `told` is called now and then with how much is done.
 ///
 /// # Errors
@@ -105,5 +106,11 @@ fn part(job: &Job, region: &Region, share: &Share, stop: &AtomicBool, done: &Ato
         region.fill(at, &piece[..len]);
         at += len;
         done.fetch_add(len as u64, Relaxed);
+    }
+    if !job.direction.writes() {
+        let pieces = (share.base as usize..end).step_by(PIECE).take_while(|_| !stop.load(Relaxed));
+        pieces.for_each(|at| {
+            black_box(region.load(at, PIECE.min(end - at)));
+        });
     }
 }

@@ -233,7 +233,14 @@ impl Worker<'_> {
             (Some(schedule), Some(Ended::Time)) => schedule.missed(until),
             _ => 0,
         };
-        Finish { ended, last: if counting { done } else { 0 }, usage, missed, each: self.each, faults: Latencies::lazy() }
+        Finish {
+            ended,
+            last: if counting { done } else { 0 },
+            usage,
+            missed,
+            each: self.each,
+            faults: Latencies::lazy(),
+        }
     }
 }
 

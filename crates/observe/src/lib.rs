@@ -23,7 +23,8 @@ pub struct Sample {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub pressure_us: BTreeMap<String, (u64, u64)>,
     /// From `/proc/vmstat`: pgfault, pgmajfault, pswpin, pswpout, pgpgin, pgpgout, nr_dirty, nr_writeback, zswpin,
-    /// zswpout, those that exist.
+    /// zswpout, zswpwb, swap_ra, swap_ra_hit, swpin_zero, swpout_zero, workingset_refault_anon and _file, oom_kill, those
+    /// that exist.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub vm: BTreeMap<String, u64>,
     /// By disk.

@@ -12,7 +12,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// Lines of `/proc/vmstat` that are kept; their meaning stands in the kernel's `mm/vmstat.c`.
-const VM: [&str; 10] = [
+const VM: [&str; 18] = [
     "nr_dirty",
     "nr_writeback",
     "pgpgin",
@@ -23,6 +23,14 @@ const VM: [&str; 10] = [
     "pgmajfault",
     "zswpin",
     "zswpout",
+    "zswpwb",
+    "swap_ra",
+    "swap_ra_hit",
+    "swpin_zero",
+    "swpout_zero",
+    "workingset_refault_anon",
+    "workingset_refault_file",
+    "oom_kill",
 ];
 /// Resources whose pressure the kernel tells (Documentation/accounting/psi.rst).
 const PRESSURES: [&str; 3] = ["cpu", "memory", "io"];

@@ -153,6 +153,7 @@ fn step(row: &Row<'_>) -> rusqlite::Result<StepRecord> {
         predicted: maybe_json(row, 25)?,
         notes: from_json(row, 26)?,
         each: maybe_json(row, 27)?.unwrap_or_default(),
+        load: maybe_json(row, 28)?,
     })
 }
 

@@ -1,5 +1,6 @@
 //! What a record holds.
 
+use basics::pressure::Load;
 use basics::{Bytes, Each, EngineUse, FailKind, Interval, Job, Nanos, NotRun, Plan, Predicted, Side};
 use machine::Machine;
 use observe::{Cost, Sample};
@@ -178,6 +179,8 @@ pub struct StepRecord {
     pub predicted: Option<Predicted>,
     /// Each operation by itself, where the job wants that.
     pub each: Vec<Each>,
+    /// Of a process under pressure: its major faults, its swap.
+    pub load: Option<Box<Load>>,
     /// What was really measured: cache in the way, O_DIRECT refused, compression, a fallback; each a sentence.
     pub notes: Vec<String>,
 }

@@ -14,6 +14,7 @@ use crate::spool::Entry;
 use crate::store::{Series, Store, free_id, from_json, insert_run, insert_step, nanos};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use basics::pressure::Load;
 use basics::{Bytes, Each, EngineUse, Job, Latencies, Nanos, Predicted, Side};
 use flate2::Compression;
 use flate2::read::{GzDecoder, ZlibDecoder};
@@ -82,6 +83,8 @@ struct StepLine {
     predicted: Option<Predicted>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     each: Vec<Each>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    load: Option<Box<Load>>,
     notes: Vec<String>,
 }
 
@@ -190,6 +193,7 @@ impl From<&StepRecord> for StepLine {
             observing: step.observing,
             predicted: step.predicted,
             each: step.each.clone(),
+            load: step.load.clone(),
             notes: step.notes.clone(),
         }
     }
@@ -218,6 +222,7 @@ impl StepLine {
             observing: self.observing,
             predicted: self.predicted,
             each: self.each,
+            load: self.load,
             notes: self.notes,
         })
     }

@@ -184,6 +184,7 @@ fn unfinished(run: &Run, index: u32, started: Nanos) -> Option<StepRecord> {
         observing: None,
         predicted: None,
         each: Vec::new(),
+        load: None,
         notes: vec![
             "put together from the intervals that its process left: its engine, CPU time and the cost of observing \
              are unknown, the interval in progress is missing"

@@ -7,13 +7,16 @@ use rusqlite::{Connection, Transaction};
 pub const APPLICATION_ID: i32 = 0x544D_524B;
 
 /// The n-th entry turns version n into version n + 1; an empty file is version 0.
-const MIGRATIONS: [&str; 3] = [VERSION_1, VERSION_2, VERSION_3];
+const MIGRATIONS: [&str; 4] = [VERSION_1, VERSION_2, VERSION_3, VERSION_4];
 
 /// Operations that are kept one by one, as a JSON array of `Each`.
 const VERSION_2: &str = "ALTER TABLE step ADD COLUMN operations TEXT";
 
 /// Figures that another program printed, as JSON of `quoted::Figures`; NULL in a run of ours.
 const VERSION_3: &str = "ALTER TABLE run ADD COLUMN quoted TEXT";
+
+/// What was seen of a process under pressure and of its swap, as JSON of `pressure::Load`; NULL for every other step.
+const VERSION_4: &str = "ALTER TABLE step ADD COLUMN load TEXT";
 
 /// The version that this program reads and writes.
 pub const VERSION: i64 = MIGRATIONS.len() as i64;

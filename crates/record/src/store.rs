@@ -482,7 +482,7 @@ pub(crate) fn insert_run(transaction: &Connection, run: &Run) -> rusqlite::Resul
 pub(crate) fn insert_step(transaction: &Connection, run: i64, step: &StepRecord) -> rusqlite::Result<()> {
     let (read, write) = (RawSide::of(&step.read), RawSide::of(&step.write));
     transaction.execute(
-        "INSERT INTO step VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO step VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         params![
             run,
             step.index,
@@ -512,6 +512,7 @@ pub(crate) fn insert_step(transaction: &Connection, run: i64, step: &StepRecord)
             step.predicted.as_ref().map(json).transpose()?,
             json(&step.notes)?,
             (!step.each.is_empty()).then(|| json(&step.each)).transpose()?,
+            step.load.as_ref().map(json).transpose()?,
         ],
     )?;
     Ok(())

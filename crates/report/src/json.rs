@@ -13,7 +13,7 @@ use methods::Method;
 use record::{Failure, Record, RunHead, State, StepRecord};
 use serde_json::{Map, Value, json};
 use std::path::Path;
-use study::{CheckStudy, Comparison, Finding, Fitness, LatencySummary, SideSummary, StepSummary, TierStudy};
+use study::{CheckStudy, Comparison, Finding, Fitness, LatencySummary, LoadRow, SideSummary, StepSummary, TierStudy};
 
 /// An object whose unknown values are left out.
 #[derive(Default)]
@@ -135,7 +135,30 @@ pub(crate) fn run_of(record: &Record, summaries: &[StepSummary]) -> Value {
     let steps: Vec<Value> =
         record.steps.iter().zip(summaries).map(|(step, summary)| self::step(step, summary)).collect();
     let findings = findings(&study::findings(&view(record)));
-    head("tiermark.run/1", record).with("findings", findings).with("steps", steps).build()
+    let rows: Vec<Value> = study::load_rows(&view(record)).iter().map(load_row).collect();
+    let document = head("tiermark.run/1", record).with("findings", findings);
+    document.maybe("rows", (!rows.is_empty()).then_some(rows)).with("steps", steps).build()
+}
+
+/// A tier under a workload.
+fn load_row(row: &LoadRow) -> Value {
+    let swap = |which: fn(&(f64, f64)) -> f64| row.swap_mbps.get().map(which).map(number);
+    Object::default()
+        .with("tier", row.tier.as_str())
+        .known("passes_per_s", &row.passes_per_s, |v| number(*v))
+        .known("MBps", &row.mbps, |v| number(*v))
+        .maybe("MBps_range", row.range_mbps.map(pair))
+        .known("disk_MBps", &row.disk_mbps, |v| number(*v))
+        .known("major_faults_per_s", &row.faults_per_s, |v| number(*v))
+        .known("fault_us", &row.fault_us, |(p50, p99)| json!({"p50": number(*p50), "p99": number(*p99)}))
+        .maybe("swap_in_MBps", swap(|both| both.0))
+        .maybe("swap_out_MBps", swap(|both| both.1))
+        .known("cpu_percent", &row.cpu_percent, |v| number(*v))
+        .known("iowait_percent", &row.iowait_percent, |v| number(*v))
+        .known("memory_full_percent", &row.stalled_percent, |v| number(*v))
+        .with("visits", row.visits)
+        .with("why", row.why.as_str())
+        .build()
 }
 
 fn head(schema: &str, record: &Record) -> Object {

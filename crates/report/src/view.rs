@@ -33,6 +33,7 @@ pub fn view(record: &Record) -> RunView<'_> {
                 State::Running | State::Done | State::Interrupted | State::Failed(_) => None,
             },
             each: &step.each,
+            load: step.load.as_deref(),
             notes: &step.notes,
             intervals: of_step(&record.intervals, step.index),
             samples: measured(record, step),

@@ -158,7 +158,7 @@ pub fn job(step: &StepRecord) -> String {
 /// A job that has not run, in a line.
 pub fn asked(job: &Job, target: &Target) -> String {
     let way = match (target, job.engine) {
-        (Target::Memory { .. } | Target::Null { .. }, _) => None,
+        (Target::Memory { .. } | Target::Null { .. } | Target::Pressed(_), _) => None,
         (_, Engine::Mmap) => Some("mapped"),
         _ if job.direct => Some("direct"),
         _ => Some("buffered"),
@@ -219,6 +219,7 @@ fn way(step: &StepRecord) -> &'static str {
     let by_file_system = engine.is_some_and(|engine| engine.direct_writes_refused().is_some());
     match engine.map(|engine| engine.used) {
         Some(Engine::Mmap) => "mapped",
+        Some(Engine::Touch) => "swapped",
         _ if step.job.direct && refused => "buffered (O_DIRECT refused)",
         _ if step.job.direct && by_file_system => "direct, its writes buffered by the file system",
         _ if step.job.direct => "direct",
@@ -291,6 +292,17 @@ pub fn notes(step: &StepRecord, summary: &StepSummary) -> Vec<String> {
         .chain(summary.compression_note())
         .chain(mark)
         .collect()
+}
+
+/// What was noted in the steps of a run, each sentence once.
+pub fn notes_of_steps(record: &Record) -> Vec<String> {
+    let mut notes: Vec<String> = Vec::new();
+    for note in record.steps.iter().flat_map(|step| &step.notes) {
+        if !notes.contains(note) {
+            notes.push(note.clone());
+        }
+    }
+    notes
 }
 
 /// True when latencies of the job count from the intended time.

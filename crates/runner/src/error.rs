@@ -67,6 +67,30 @@ pub enum RunError {
         /// The error number.
         errno: i32,
     },
+    /// More memory was wanted than there is with all swap.
+    #[error("of {size} the process had some {filled} when the kernel ended it ({pressure}, {swap})")]
+    DoesNotFit {
+        /// What was wanted.
+        size: basics::Bytes,
+        /// What was taken away.
+        pressure: String,
+        /// What there was to swap to.
+        swap: String,
+        /// What it had when it was ended.
+        filled: basics::Bytes,
+    },
+    /// Ended before its time, before the machine froze.
+    #[error("{why}; what was measured until then is kept")]
+    Watchdog {
+        /// A sentence without its full stop.
+        why: String,
+    },
+    /// A process under pressure, or what it needs, could not be had.
+    #[error("{what}")]
+    Load {
+        /// A sentence.
+        what: String,
+    },
     /// What was read is not what was written there.
     #[error("what is read at {offset} of {target} is not what was written there, but {}", otherwise(*holds))]
     Astray {
@@ -103,9 +127,9 @@ impl RunError {
                 | ChangeError::Undo { source, .. },
             )
             | RunError::Record(record::RecordError::Io { source, .. }) => FailKind::of(source),
-            RunError::Change(ChangeError::NoRoom { .. }) | RunError::Record(record::RecordError::Full { .. }) => {
-                FailKind::NoRoom
-            }
+            RunError::DoesNotFit { .. }
+            | RunError::Change(ChangeError::NoRoom { .. })
+            | RunError::Record(record::RecordError::Full { .. }) => FailKind::NoRoom,
             RunError::Change(ChangeError::NotPermitted { .. }) => FailKind::NoPermission,
             RunError::Change(ChangeError::ReadOnly { .. }) => FailKind::ReadOnly,
             RunError::Change(ChangeError::NotADirectory { .. } | ChangeError::NoPlace { .. }) => FailKind::Gone,
@@ -113,8 +137,15 @@ impl RunError {
             | RunError::Change(_)
             | RunError::Record(_)
             | RunError::Engine(_)
+            | RunError::Load { .. }
+            | RunError::Watchdog { .. }
             | RunError::TooLittle { .. } => FailKind::Other,
         }
+    }
+
+    /// True for what is the answer to what was asked, and no failure of the run.
+    pub(crate) fn is_an_answer(&self) -> bool {
+        matches!(self, RunError::DoesNotFit { .. })
     }
 
     /// As the record keeps it.
@@ -136,6 +167,9 @@ impl RunError {
             | RunError::Record(_) => Kind::Missing,
             RunError::Engine(engine::EngineError::System { .. })
             | RunError::TooLittle { .. }
+            | RunError::DoesNotFit { .. }
+            | RunError::Watchdog { .. }
+            | RunError::Load { .. }
             | RunError::Operation { .. }
             | RunError::Astray { .. } => Kind::Failed,
         }

@@ -7,12 +7,14 @@ mod errno;
 mod error;
 mod judge;
 mod model;
+mod pressed;
 mod progress;
 mod ready;
 mod step;
 mod through;
 
 pub use error::{Kind, RunError};
+pub use pressed::{Errand, Hold, Task, run_errand};
 pub use progress::{Progress, Silent};
 
 use basics::plan::{Step, Target};
@@ -23,6 +25,7 @@ use machine::Machine;
 use ready::Targets;
 use record::{Origin, Run, RunId, Spool, State, StepRecord, Store};
 use std::ops::Range;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
@@ -37,6 +40,8 @@ pub struct Runner<'a> {
     pub interrupted: &'a AtomicBool,
     /// Who shows what happens.
     pub progress: &'a mut dyn Progress,
+    /// This program, which starts itself for what must be a process of its own.
+    pub program: &'a Path,
 }
 
 /// How a run ended.
@@ -153,6 +158,7 @@ impl Runner<'_> {
                     self.not_run(id, plan, next..all, NotRun::Interrupted)?;
                     return Ok((State::Interrupted, errors));
                 }
+                (_, Some(error)) if error.is_an_answer() => succeeded += 1,
                 (_, Some(error)) => {
                     self.progress.note(&error.to_string());
                     if !step.may_fail {

@@ -3,11 +3,14 @@
 
 use crate::RunError;
 use crate::model::Model;
+use crate::pressed::{Needs, Pressing};
 use basics::job::{Direction, Entropy, Order, Sync};
 use basics::plan::{Act, CHUNK, Target};
+use basics::pressure::Pressed;
 use basics::{Bytes, Job, Nanos, Plan, Predicted};
 use change::{Journal, TestFile, guard};
 use engine::{Control, EngineError, Outcome, Sink};
+use machine::Machine;
 use profile::Profile;
 use rustix::fs::{Advice, Mode, OFlags, fadvise, open};
 use rustix::io::Errno;
@@ -18,6 +21,7 @@ use std::num::NonZeroU64;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::atomic::AtomicBool;
 
 /// The targets of one plan.
 pub struct Targets<'a> {
@@ -25,6 +29,8 @@ pub struct Targets<'a> {
     specs: Vec<Target>,
     files: BTreeMap<usize, OwnFile>,
     models: Models,
+    /// What stands for the target under pressure that is in use, and which it is: two would be in each other's way.
+    pressing: Option<(usize, Pressing)>,
     run: String,
     seed: u64,
 }
@@ -106,7 +112,11 @@ pub fn allowed(plan: &Plan) -> Result<Allowed, RunError> {
                 let len = std::fs::metadata(path).map_err(|source| failed(path, source))?.len();
                 engine::may_fit(&step.job, Bytes(len))?;
             }
-            Target::Memory { .. } | Target::Null { .. } | Target::Device { .. } | Target::Profile { .. } => {}
+            Target::Memory { .. }
+            | Target::Null { .. }
+            | Target::Device { .. }
+            | Target::Profile { .. }
+            | Target::Pressed(_) => {}
         }
     }
     Ok(Allowed(plan.targets.clone()))
@@ -116,7 +126,7 @@ impl<'a> Targets<'a> {
     /// The targets of a run.
     pub fn new(allowed: Allowed, run: &str, seed: u64, journal: &'a Journal) -> Self {
         let (files, models) = (BTreeMap::new(), BTreeMap::new());
-        Targets { journal, specs: allowed.0, files, models, run: run.to_owned(), seed }
+        Targets { journal, specs: allowed.0, files, models, pressing: None, run: run.to_owned(), seed }
     }
 
     /// The file that must still be written whole before a step on this target, if there is one, with its length and
@@ -136,6 +146,29 @@ impl<'a> Targets<'a> {
         Ok(wanted.then(|| (own.file.path().to_owned(), own.file.size(), *entropy)))
     }
 
+    /// What the target is.
+    pub fn spec(&self, index: usize) -> &Target {
+        &self.specs[index]
+    }
+
+    /// What stands for a target under pressure; it is set up when it does not yet.
+    pub fn press(
+        &mut self,
+        index: usize,
+        spec: &Pressed,
+        (machine, program, interrupted): (&Machine, &Path, &AtomicBool),
+    ) -> Result<&Pressing, RunError> {
+        let standing = self.pressing.take_if(|(target, _)| *target == index).map(|(_, pressing)| pressing);
+        let pressing = match standing {
+            Some(pressing) => pressing,
+            None => {
+                let needs = Needs { journal: self.journal, machine, program, run: &self.run, interrupted };
+                Pressing::set_up(spec, &needs)?
+            }
+        };
+        Ok(&self.pressing.insert((index, pressing)).1)
+    }
+
     /// The target in a few words.
     pub fn describe(&self, index: usize) -> String {
         self.specs[index].describe()
@@ -145,7 +178,7 @@ impl<'a> Targets<'a> {
     pub fn path(&self, index: usize) -> Option<&Path> {
         match &self.specs[index] {
             Target::File { path } | Target::Device { path, .. } | Target::TestFile { dir: path, .. } => Some(path),
-            Target::Memory { .. } | Target::Null { .. } | Target::Profile { .. } => None,
+            Target::Memory { .. } | Target::Null { .. } | Target::Profile { .. } | Target::Pressed(_) => None,
         }
     }
 
@@ -170,7 +203,7 @@ impl<'a> Targets<'a> {
             Target::Profile { toml, .. } => {
                 return Ok(living(&mut self.models, index, toml, self.seed)?.borrow_mut().act(act)?);
             }
-            Target::Memory { .. } | Target::Null { .. } => return Ok(()),
+            Target::Memory { .. } | Target::Null { .. } | Target::Pressed(_) => return Ok(()),
         };
         let fail = |source| failed(path, source);
         let fd = open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).map_err(|errno| fail(errno.into()))?;
@@ -221,6 +254,7 @@ impl<'a> Targets<'a> {
                 Ok(Ready { opened: Opened::Model(model), notes })
             }
             Target::File { path } => open_file(path, None, job, false),
+            Target::Pressed(_) => Err(RunError::Load { what: "memory under pressure is not opened".to_owned() }),
             Target::TestFile { dir, size, first_step_fills, .. } => {
                 let own = self.files.get(&index);
                 let written = own.map_or(Bytes(0), |own| own.written.min(*size));
@@ -261,12 +295,19 @@ impl<'a> Targets<'a> {
         let later: Vec<usize> = plan.steps[index + 1..].iter().map(|step| step.target).collect();
         let (keep, done) = std::mem::take(&mut self.files).into_iter().partition(|(target, _)| later.contains(target));
         self.files = keep;
-        remove(done)
+        let mut troubles = remove(done);
+        let next = plan.steps.get(index + 1).map(|step| step.target);
+        if let Some((_, pressing)) = self.pressing.take_if(|(target, _)| Some(*target) != next) {
+            troubles.extend(pressing.take_down());
+        }
+        troubles
     }
 
     /// Removes what is left, and tells as [`Targets::release`] does.
     pub fn close(&mut self) -> Vec<RunError> {
-        remove(std::mem::take(&mut self.files))
+        let mut troubles = remove(std::mem::take(&mut self.files));
+        troubles.extend(self.pressing.take().into_iter().flat_map(|(_, pressing)| pressing.take_down()));
+        troubles
     }
 }
 

@@ -1,9 +1,11 @@
 //! One step: fill what must be filled, open the target, let the engine and the observer run, and write the account.
 
+use crate::pressed::Heard;
 use crate::ready::{Opened, Ready, Targets};
 use crate::{RunError, Runner, SharedSpool, errno, lock, model, now, through};
 use basics::job::{Block, Direction, Stop};
-use basics::plan::{Act, CHUNK, Step};
+use basics::plan::{Act, CHUNK, Step, Target};
+use basics::pressure::Pressed;
 use basics::{Bytes, EngineUse, Interval, Job, Nanos, Side};
 use engine::{Control, Ended, Outcome};
 use machine::{Machine, Root};
@@ -49,6 +51,9 @@ impl Running<'_, '_> {
     }
 
     fn attempt(&mut self, step: &Step, targets: &mut Targets<'_>, account: &mut StepRecord) -> Result<(), RunError> {
+        if let Target::Pressed(spec) = targets.spec(step.target).clone() {
+            return self.press(&spec, step, targets, account);
+        }
         if !self.fill(step, targets, account)? {
             account.state = State::Interrupted;
             account.ended_by = "interrupted".to_owned();
@@ -63,18 +68,52 @@ impl Running<'_, '_> {
         account.notes = notes;
         let buffered = self.buffered(&opened, step, targets);
         account.notes.extend(buffered.as_ref().map(|why| format!("the direct writes were buffered ones: {why}")));
+        // In virtual time there is nothing to observe.
+        let disks = (!opened.is_model()).then(|| self.disks(step, targets));
+        let cancel = self.runner.interrupted;
+        let run = |sink: &mut dyn FnMut(Heard<'_>)| {
+            opened.run(&step.job, &Control::new(cancel), &mut |interval: &Interval| sink(Heard::Interval(interval)))
+        };
+        let (mut outcome, predicted) = self.watched(step, disks, account, run)?;
+        outcome.engine.dropped.extend(buffered.map(|why| (EngineUse::DIRECT_WRITES.to_owned(), why)));
+        account.region = opened.region(&step.job);
+        let is_model = opened.is_model();
+        targets.wrote(step.target, &step.job, Bytes(outcome.write.bytes));
+        account.predicted = predicted;
+        account.notes.extend(predicted.map(model::in_words));
+        let result = write_account(outcome, account);
+        if is_model {
+            (account.cpu_user, account.cpu_system) = (None, None);
+        }
+        drop(opened);
+        result
+    }
+
+    /// Observes the machine while `run` goes on, on these disks if at all, and keeps its intervals.
+    fn watched<T>(
+        &mut self,
+        step: &Step,
+        disks: Option<Vec<String>>,
+        account: &mut StepRecord,
+        run: impl FnOnce(&mut dyn FnMut(Heard<'_>)) -> T,
+    ) -> T {
         account.started = now();
-        let disks = self.disks(step, targets);
         let (index, spool) = (self.index as u32, Arc::clone(self.spool));
         // Straight into the spool, so that none is lost however long a warm-up or an interval is. What the spool has no
-        // room for it counts, and says so in the step's notes. In virtual time there is nothing to observe.
-        let observer = (!opened.is_model()).then(|| {
+        // room for it counts, and says so in the step's notes.
+        let observer = disks.map(|disks| {
             Observer::start(Path::new("/"), disks, OBSERVE_EVERY, move |sample| {
                 lock(&spool).sample(index, &sample);
             })
         });
-        let control = Control::new(self.runner.interrupted);
-        let outcome = opened.run(&step.job, &control, &mut |interval: &Interval| {
+        let outcome = run(&mut |heard| {
+            let interval = match heard {
+                Heard::Interval(interval) => interval,
+                Heard::Filling(done) => {
+                    let whole = step.job.size.unwrap_or(done);
+                    return self.runner.progress.filling(self.index, step, done, whole);
+                }
+            };
             let mut spool = lock(self.spool);
             if let Some(Ok(observer)) = &observer {
                 // An interval is told at its end or a little later, so the earliest origin is the nearest to the truth.
@@ -93,19 +132,38 @@ impl Running<'_, '_> {
             Some(Ok(observer)) => account.observing = Some(observer.stop()),
             Some(Err(error)) => account.notes.push(format!("nothing was observed meanwhile: {error}")),
         }
-        let (mut outcome, predicted) = outcome?;
-        outcome.engine.dropped.extend(buffered.map(|why| (EngineUse::DIRECT_WRITES.to_owned(), why)));
-        account.region = opened.region(&step.job);
-        let is_model = opened.is_model();
-        targets.wrote(step.target, &step.job, Bytes(outcome.write.bytes));
-        account.predicted = predicted;
-        account.notes.extend(predicted.map(model::in_words));
-        let result = write_account(outcome, account);
-        if is_model {
-            (account.cpu_user, account.cpu_system) = (None, None);
+        outcome
+    }
+
+    /// The job in a process of its own, whose memory is short.
+    fn press(
+        &mut self,
+        spec: &Pressed,
+        step: &Step,
+        targets: &mut Targets<'_>,
+        account: &mut StepRecord,
+    ) -> Result<(), RunError> {
+        let cancel = self.runner.interrupted;
+        let pressing = targets.press(step.target, spec, (self.machine, self.runner.program, cancel))?;
+        account.notes = pressing.notes().to_vec();
+        let run = |sink: &mut dyn FnMut(Heard<'_>)| pressing.run(&step.job, cancel, sink);
+        match self.watched(step, Some(pressing.disks()), account, run) {
+            Ok(seen) => {
+                account.region = Some(pressing.size());
+                account.filled = seen.load.filled.map(|(bytes, time)| Fill { bytes, time });
+                account.load = Some(Box::new(seen.load));
+                write_account(seen.outcome, account)?;
+                seen.ended_early.map_or(Ok(()), |why| {
+                    account.ended_by = "watchdog".to_owned();
+                    Err(RunError::Watchdog { why })
+                })
+            }
+            Err((error, load)) => {
+                account.load = Some(load);
+                account.ended_by = if error.is_an_answer() { "out of memory" } else { "error" }.to_owned();
+                Err(error)
+            }
         }
-        drop(opened);
-        result
     }
 
     /// What is done before the job; false when interrupted.
@@ -203,6 +261,7 @@ pub fn blank(index: usize, step: &Step, target: String, state: State) -> StepRec
         observing: None,
         predicted: None,
         each: Vec::new(),
+        load: None,
         notes: Vec::new(),
     }
 }

@@ -35,7 +35,7 @@ impl House {
     }
     fn run(&mut self, plan: Plan, progress: &mut dyn Progress) -> Result<Finished, RunError> {
         let House { store, journal, interrupted, .. } = self;
-        Runner { store, journal, interrupted, progress }.run(plan, Machine::default(), "a test")
+        Runner { store, journal, interrupted, progress, program: Path::new("") }.run(plan, Machine::default(), "a test")
     }
     fn record(&self, finished: &Finished) -> Record {
         self.store.load(&finished.id).unwrap()
@@ -217,7 +217,7 @@ fn an_interruption_keeps_what_was_measured_and_removes_the_file() {
     let plan = plan(vec![test_file(&house.there(), false)], steps);
     let House { store, journal, interrupted, .. } = &mut house;
     let mut impatient = Impatient(interrupted, 0);
-    let mut runner = Runner { store, journal, interrupted, progress: &mut impatient };
+    let mut runner = Runner { store, journal, interrupted, progress: &mut impatient, program: Path::new("") };
     let finished = runner.run(plan, Machine::default(), "a test").unwrap();
     assert_eq!(finished.state, State::Interrupted);
     let record = house.record(&finished);
@@ -279,7 +279,7 @@ fn an_interrupted_round_is_interrupted_and_not_enough() {
     let plan = in_rounds(|_| counted(Direction::Read));
     let House { store, journal, interrupted, .. } = &mut house;
     let mut impatient = Impatient(interrupted);
-    let mut runner = Runner { store, journal, interrupted, progress: &mut impatient };
+    let mut runner = Runner { store, journal, interrupted, progress: &mut impatient, program: Path::new("") };
     let finished = runner.run(plan, Machine::default(), "a test").unwrap();
     assert_eq!(finished.state, State::Interrupted);
     let record = house.record(&finished);

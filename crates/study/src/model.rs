@@ -2,6 +2,7 @@
 
 use basics::little::Audit;
 use basics::plan::{LeftOut, Rounds};
+use basics::pressure::Load;
 use basics::{Bytes, Each, EngineUse, FailKind, Interval, Job, Known, Nanos, NotRun, Scale, Side};
 use machine::Machine;
 use observe::Sample;
@@ -95,6 +96,8 @@ pub struct StepView<'a> {
     pub not_run: Option<NotRun>,
     /// Each operation by itself, where the job wants that.
     pub each: &'a [Each],
+    /// Of a process under pressure: its major faults, its swap.
+    pub load: Option<&'a Load>,
     /// What was noted while it ran.
     pub notes: &'a [String],
     /// Its series in order of time.

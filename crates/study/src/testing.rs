@@ -325,6 +325,7 @@ impl Step {
             failed: self.failed.as_ref().map(|(kind, why)| (*kind, why.as_str())),
             not_run: self.not_run,
             each: &[],
+            load: None,
             notes: &self.notes,
             intervals: self.intervals.iter().collect(),
             samples: self.samples.iter().collect(),

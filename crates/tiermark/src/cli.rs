@@ -123,6 +123,12 @@ pub enum Verb {
     /// could not keep the profile's word, and can lose its power: what was not flushed is lost then. Needs root, FUSE and
     /// loop devices. `tiermark emulate list`, `show NAME`, `fault NAME SPEC` and `stop NAME` are for those that run.
     Emulate(EmulateArgs),
+    /// Put a workload's memory under pressure, and see what each kind of swap makes of it.
+    ///
+    /// Every tier is set up for the run and taken away after it, whatever ends it; what a kill leaves behind the next command
+    /// removes. tiermark itself stays outside of the limit. Needs root.
+    #[command(subcommand)]
+    Load(LoadVerb),
     /// Print the completions for a shell.
     Completions {
         /// The shell.
@@ -275,6 +281,119 @@ pub enum EmulateVerb {
         #[arg(required = true, value_name = "SPEC")]
         faults: Vec<String>,
     },
+}
+
+/// Workloads.
+#[derive(Debug, Subcommand)]
+pub enum LoadVerb {
+    /// Touch memory that does not fit: how often it can be gone through on each tier, what a page fault costs there, and what
+    /// of the disk's own rate arrives.
+    Swap(Box<SwapArgs>),
+    /// Be one of the processes that a workload is made of.
+    #[command(hide = true)]
+    Errand {
+        /// What to do, as JSON.
+        errand: String,
+    },
+}
+
+/// What `load swap` takes.
+#[derive(Debug, Args)]
+pub struct SwapArgs {
+    /// In which order the pages are touched.
+    #[arg(long, value_enum, default_value_t = Pattern::Cyclic)]
+    pub pattern: Pattern,
+    /// How much memory is touched.
+    #[arg(long, default_value = "1000M")]
+    pub size: String,
+    /// How much of it may stay in RAM: a memory cgroup with this limit is made for the run.
+    #[arg(long, value_name = "SIZE")]
+    pub memory: Option<String>,
+    /// Lock so much RAM away, as the first article did: of --memory, or of the machine where there is no memory cgroup.
+    #[arg(long, value_name = "SIZE", conflicts_with = "leave")]
+    pub lock: Option<String>,
+    /// Lock all that is available of the machine's RAM but so much.
+    #[arg(long, value_name = "SIZE", conflicts_with = "memory")]
+    pub leave: Option<String>,
+    /// End a row once everything that wants to run has waited for memory for so many per cent of ten seconds (PSI);
+    /// default: 95 without --memory, never with it.
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(1..=100))]
+    pub watchdog: Option<u8>,
+    /// What to swap to; may be given more than once, a row each: none, zram, zram:lz4, a directory (a file is made there), a
+    /// block device that holds a swap area, a profile to emulate (optane-pi5); with a comma between them several at equal
+    /// priority; zswap+TIER for a compressed cache in front.
+    #[arg(long, value_name = "TIER")]
+    pub swap: Vec<String>,
+    /// All rungs: none, zram, zswap over a file, a file, and emulated an Optane, two NVMe SSDs over USB at equal priority and
+    /// an SD card. Also what is taken when --swap is not given.
+    #[arg(long)]
+    pub ladder: bool,
+    /// Where the ladder's files are made.
+    #[arg(long, value_name = "DIR", default_value = "/var/tmp")]
+    pub disk: Option<PathBuf>,
+    /// Change the pages instead of reading them.
+    #[arg(long)]
+    pub write: bool,
+    /// What the pages hold, which matters to zram and zswap: half of each page is random, all of it, or nothing.
+    #[arg(long, value_enum, default_value_t = Content::Half)]
+    pub content: Content,
+    /// Exponent of --pattern zipf.
+    #[arg(long, default_value_t = 1.2)]
+    pub theta: f64,
+    /// Distance of --pattern stride.
+    #[arg(long, default_value = "64KiB", value_name = "SIZE")]
+    pub stride: String,
+    /// Threads, each with its own part.
+    #[arg(long, default_value_t = 1)]
+    pub threads: u32,
+    /// How long each row is measured, once its memory is filled; default 15s.
+    #[arg(long, value_name = "TIME")]
+    pub runtime: Option<String>,
+    /// Visit each tier so often, in turns.
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub repeat: u32,
+    /// An eighth of all sizes and a tenth of the time.
+    #[arg(long)]
+    pub quick: bool,
+    /// vm.page-cluster meanwhile: 2 to the power of it are the pages read at a time.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=16))]
+    pub page_cluster: Option<u32>,
+    /// vm.swappiness meanwhile.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=200))]
+    pub swappiness: Option<u8>,
+    /// Where chance begins.
+    #[arg(long, default_value_t = 42)]
+    pub seed: u64,
+    /// Say what would be done, and do nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// When to show progress.
+    #[arg(long, value_enum, default_value_t = When::Auto)]
+    pub progress: When,
+}
+
+/// An order of touches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Pattern {
+    /// Round and round, what a least-recently-used policy is worst at.
+    Cyclic,
+    /// Each page as likely as any other.
+    Random,
+    /// Few pages often, many seldom.
+    Zipf,
+    /// Pages at equal distances.
+    Stride,
+}
+
+/// What pages hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Content {
+    /// Nothing: the kernel need not even store them.
+    Zeros,
+    /// Half of each page random, half zeros: compresses 2:1.
+    Half,
+    /// Random: does not compress.
+    Random,
 }
 
 /// What `profile` takes.

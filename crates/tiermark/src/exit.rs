@@ -64,7 +64,11 @@ fn status(error: &anyhow::Error) -> u8 {
         Some(QuoteError::Broken { .. }) => return USAGE,
         None => {}
     }
-    if error.is::<Usage>() || error.is::<ProfileError>() || error.is::<study::fit::FitError>() {
+    if error.is::<Usage>()
+        || error.is::<workloads::WorkloadError>()
+        || error.is::<ProfileError>()
+        || error.is::<study::fit::FitError>()
+    {
         return USAGE;
     }
     let missing = error.is::<ChangeError>() || error.is::<Missing>() || error.is::<std::io::Error>();

@@ -4,6 +4,7 @@
 use crate::cli::When;
 use crate::out;
 use crate::remaining::{Left, Remaining};
+use basics::job::Engine;
 use basics::plan::{Step, Target};
 use basics::units::significant;
 use basics::{Bytes, Interval, Nanos, Plan};
@@ -115,7 +116,8 @@ impl Progress for Bar {
         if let Some(remaining) = &mut self.remaining {
             remaining.filling(index, done, self.step_began.elapsed().as_secs_f64());
         }
-        self.draw(index, Work::Filling, format!("{}  writing the test file, {done} of {of}", title(step)));
+        let what = if step.job.engine == Engine::Touch { "filling memory" } else { "writing the test file" };
+        self.draw(index, Work::Filling, format!("{}  {what}, {done} of {of}", title(step)));
     }
 
     fn measuring(&mut self, index: usize, step: &Step, elapsed: Nanos, interval: &Interval) {

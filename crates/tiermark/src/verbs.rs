@@ -5,6 +5,7 @@ mod compare;
 mod emulate;
 mod export;
 mod import;
+mod load;
 mod manuals;
 mod methods;
 mod profile;
@@ -15,7 +16,7 @@ mod runs;
 mod show;
 mod tiers;
 
-use crate::cli::{Cli, Verb};
+use crate::cli::{Cli, LoadVerb, Verb};
 use crate::context::Context;
 use anyhow::Result;
 use std::process::ExitCode;
@@ -31,6 +32,7 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
         Verb::Tiers(_) | Verb::Methods { .. } | Verb::Profiles { .. } | Verb::Man { .. } => true,
         Verb::Run(args) => args.dry_run,
         Verb::Emulate(args) => args.action.is_some(),
+        Verb::Load(LoadVerb::Swap(args)) => args.dry_run,
         _ => false,
     };
     if opens_no_store {
@@ -50,6 +52,7 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
         Verb::Export { run, format, out } => export::export(&context, &run, format, out.as_deref()),
         Verb::Import { file } => import::import(&context, &file),
         Verb::Emulate(args) => emulate::emulate(&context, &args),
+        Verb::Load(verb) => load::load(&context, &verb),
         Verb::Completions { shell } => manuals::completions(shell),
         Verb::Man { folder } => manuals::man(&folder),
     }

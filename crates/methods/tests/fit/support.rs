@@ -98,6 +98,7 @@ pub fn fit(steps: &[Ran]) -> study::fit::Fitted {
             cpu: None,
             failed: None,
             each: &[],
+            load: None,
             notes: &[],
             not_run: None,
             intervals: ran.intervals.iter().collect(),

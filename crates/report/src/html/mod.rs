@@ -5,6 +5,7 @@
 mod charts;
 pub(crate) mod check;
 mod finding;
+mod load;
 pub(crate) mod page;
 mod pipe;
 mod run;

@@ -4,6 +4,7 @@
 use super::Entry;
 use super::check::{Matrix, Overview, Rung, matrix, overview, rung};
 use super::finding::{FindingText, finding_text};
+use super::load::{Workload, workload};
 use super::pipe::{self, Pipe};
 use super::run::{RunText, run_text};
 use super::sweeps;
@@ -28,6 +29,8 @@ pub struct Page {
     /// One for each run of `check`.
     overviews: Vec<Overview>,
     pub ladder: Vec<Rung>,
+    /// One for each run that is a workload.
+    workloads: Vec<Workload>,
     pipes: Vec<Pipe>,
     findings: Vec<FindingText>,
     /// One for each run of `check` that can be judged.
@@ -72,6 +75,7 @@ pub fn page(entries: &[Entry<'_>]) -> Page {
         alarms: alarms(&records),
         overviews: Vec::new(),
         ladder: Vec::new(),
+        workloads: Vec::new(),
         pipes: Vec::new(),
         findings: Vec::new(),
         good_for: Vec::new(),
@@ -102,6 +106,7 @@ pub fn page(entries: &[Entry<'_>]) -> Page {
         page.pipes.extend(pipes(entry, &color_of, &label));
         let text = |finding| finding_text(finding, &record.run.id, of_run.clone(), &color_of);
         page.findings.extend(entry.findings.iter().map(text));
+        page.workloads.extend(workload(entry, of_run.clone(), &color_of));
         let Some(study) = &entry.study else { continue };
         page.ladder.extend(study.tiers.iter().filter_map(|tier| rung(tier, label(&tier.name), color_of(&tier.name))));
         let heading = of_run.as_ref().map(|run| match study.headline.as_str() {
@@ -135,6 +140,9 @@ pub(crate) fn headline(entries: &[Entry<'_>]) -> String {
     if entries.len() > 1 && entries.iter().all(|entry| method(entry) == method(first)) {
         let targets: Vec<&str> = entries.iter().map(|entry| entry.record.run.target.as_str()).collect();
         return format!("{} of {}, side by side.", method(first), basics::units::listed(&targets));
+    }
+    if let Some(headline) = study::load_headline(&study::load_rows(&first.view)) {
+        return headline;
     }
     let mut whole = first.steps.iter().zip(&first.record.steps).filter(|(_, step)| !words::partial(step));
     let said = whole.find_map(|(summary, step)| {

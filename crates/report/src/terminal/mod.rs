@@ -5,6 +5,7 @@ mod check;
 mod compare;
 mod fitted;
 mod lay;
+mod load;
 mod plan;
 mod profiles;
 mod run;

@@ -311,6 +311,7 @@ fn lay(index: u32, piece: &Piece, at: f64) -> Laid {
         observing: Some(Cost { samples: count, cpu: Nanos(count * 90_000), dropped: 0 }),
         predicted: None,
         each: Vec::new(),
+        load: None,
         notes: Vec::new(),
     };
     Laid { step, intervals, samples }

@@ -9,7 +9,8 @@ pub(super) fn find(scene: &Scene<'_, '_>) -> Vec<Draft> {
     for step in &scene.run.steps {
         let Some((kind, why)) = step.failed else { continue };
         // That is what the step was to find out.
-        if matches!(kind, FailKind::Astray { .. }) {
+        let does_not_fit = kind == FailKind::NoRoom && step.load.is_some();
+        if matches!(kind, FailKind::Astray { .. }) || does_not_fit {
             continue;
         }
         let why = why.trim_end_matches('.');

@@ -109,7 +109,9 @@ fn noise(step: &StepView<'_>) -> Option<Noise> {
     // Our own threads worked in the same time, as far as the samples cover the step.
     let covered = ((last.at - first.at).secs() / step.elapsed.secs()).min(1.0);
     // Where our own part is unknown, none of the work can be laid to others.
-    let own = step.cpu.map_or(busy, |(user, system)| (user + system).secs() * TICKS * covered);
+    // Swapping is done by the kernel and by an emulated disk's process, which nobody has counted.
+    let counted = step.cpu.filter(|_| step.load.is_none());
+    let own = counted.map_or(busy, |(user, system)| (user + system).secs() * TICKS * covered);
     Some(Noise { others: (busy - own).max(0.0) / whole, stolen: spent[STEAL] / whole })
 }
 

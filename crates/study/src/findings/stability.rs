@@ -24,7 +24,9 @@ pub(super) fn find(scene: &Scene<'_, '_>) -> Vec<Draft> {
 
 /// The least stable step of a tier, and the stalls of its others; not of those that prepare others.
 fn of(subject: &Subject<'_, '_>, prepares: &[u32]) -> Vec<Draft> {
-    let whole = || subject.steps.all().filter(|step| step.is_whole() && !prepares.contains(&step.index));
+    // Swapping goes by fits and starts whatever the disk: what that costs stands in its row.
+    let judged = |step: &&StepView<'_>| step.is_whole() && step.load.is_none() && !prepares.contains(&step.index);
+    let whole = || subject.steps.all().filter(judged);
     // What an fsync costs is said in percentiles; its rate swings with every commit of the journal, but does not break.
     let steady = whole().filter(|step| step.job.sync == basics::job::Sync::None || broken(step));
     let worst = steady.filter_map(|step| Some((spread(step)?, step))).max_by(|a, b| a.0.total_cmp(&b.0));

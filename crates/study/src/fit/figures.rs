@@ -158,6 +158,7 @@ impl Quoted {
             failed: None,
             not_run: None,
             each: &[],
+            load: None,
             notes: &[],
             intervals: Vec::new(),
             samples: Vec::new(),

@@ -2,6 +2,7 @@
 
 use crate::cli::{RunArgs, When};
 use crate::context::{self, Context};
+use crate::exit::Missing;
 use crate::progress::Bar;
 use crate::{exit, out};
 use anyhow::Result;
@@ -83,6 +84,13 @@ pub fn execute(context: &Context, machine: machine::Machine, plan: basics::Plan,
     let (mut store, journal) = context.open()?;
     let interrupted = context::interrupted()?;
     let mut bar = Bar::new(progress);
-    let mut runner = Runner { store: &mut store, journal: &journal, interrupted: &interrupted, progress: &mut bar };
+    let program = std::env::current_exe().map_err(|error| Missing(format!("this program cannot be found: {error}")))?;
+    let mut runner = Runner {
+        store: &mut store,
+        journal: &journal,
+        interrupted: &interrupted,
+        progress: &mut bar,
+        program: &program,
+    };
     Ok(runner.run(plan, machine, &context.command)?)
 }

@@ -1,0 +1,244 @@
+//! One swap area: what lies below it (a file, a device, an emulated disk, zram) made ready, its plain sequential rate taken
+//! while it holds nothing yet, then switched on.
+
+use super::Needs;
+use crate::RunError;
+use basics::job::{Block, Direction, Stop};
+use basics::pressure::{Area as Spec, AreaSeen, Compressed};
+use basics::units::MIB;
+use basics::{Bytes, Interval, Job, Nanos};
+use change::{Helper, SwapOn, TestFile, Zram, guard, swap_area};
+use engine::Control;
+use machine::Root;
+use rustix::fs::{Mode, OFlags};
+use serde_json::Value as Json;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// How long the sequential rate is taken.
+const SEQUENTIAL: Nanos = Nanos::from_millis(1000);
+
+/// What is below an area.
+enum Base {
+    File(TestFile),
+    Device,
+    /// The emulator ends by its change; the handle is there to be waited for.
+    Emulated(Option<Helper>, Child),
+    Zram(Option<Zram>),
+}
+
+/// An area and what is below it.
+pub(crate) struct Area {
+    pub seen: AreaSeen,
+    swap: Option<SwapOn>,
+    base: Base,
+    path: PathBuf,
+}
+
+/// Makes all areas ready, in the order of the plan; emulated disks start side by side.
+pub(crate) fn set_up(specs: &[Spec], needs: &Needs<'_>) -> Result<Vec<Area>, RunError> {
+    let mut starting = Vec::new();
+    for spec in specs {
+        starting.push(match spec {
+            Spec::Emulated { name, toml, size } => Some(start(name, toml, *size, needs)?),
+            _ => None,
+        });
+    }
+    let ready = specs.iter().zip(starting).map(|(spec, emulator)| Area::new(spec, emulator, needs));
+    ready.collect()
+}
+
+/// An emulated disk on its way.
+struct Starting {
+    helper: Helper,
+    child: Child,
+    name: String,
+}
+
+fn failed(what: String) -> RunError {
+    RunError::Load { what }
+}
+
+/// Starts an emulator in a session of its own, as `emulate --detach` does, that ends with this process.
+fn start(name: &str, toml: &str, size: Bytes, needs: &Needs<'_>) -> Result<Starting, RunError> {
+    let cannot = |error: std::io::Error| failed(format!("the emulated disk {name} cannot be started: {error}"));
+    let mut command = Command::new(needs.program);
+    command.args(["--json", "emulate", "/dev/stdin", "--detached", "--size", &size.0.to_string()]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    sys::child::dies_with_us(&mut command, rustix::process::Signal::TERM);
+    let mut child = command.spawn().map_err(cannot)?;
+    let helper = Helper::of(needs.journal, needs.run, child.id(), "an emulated disk")?;
+    if let Some(mut input) = child.stdin.take() {
+        input.write_all(toml.as_bytes()).map_err(cannot)?;
+    }
+    Ok(Starting { helper, child, name: name.to_owned() })
+}
+
+impl Starting {
+    /// Its device, once it is there.
+    fn device(&mut self) -> Result<PathBuf, RunError> {
+        let mut line = String::new();
+        if let Some(output) = self.child.stdout.take() {
+            let _ = BufReader::new(output).read_line(&mut line);
+        }
+        let document = serde_json::from_str::<Json>(&line).ok();
+        if let Some(device) = document.as_ref().and_then(|document| document["device"].as_str()) {
+            return Ok(PathBuf::from(device));
+        }
+        let mut said = String::new();
+        if let Some(mut errors) = self.child.stderr.take() {
+            let _ = errors.read_to_string(&mut said);
+        }
+        let said = said.trim().trim_start_matches("tiermark: ");
+        Err(failed(format!("the emulated disk {} did not start: {said}", self.name)))
+    }
+}
+
+impl Area {
+    fn new(spec: &Spec, emulator: Option<Starting>, needs: &Needs<'_>) -> Result<Self, RunError> {
+        let (base, path) = match (spec, emulator) {
+            (Spec::Emulated { .. }, Some(mut starting)) => {
+                let path = starting.device()?;
+                (Base::Emulated(Some(starting.helper), starting.child), path)
+            }
+            (Spec::Zram { algorithm, size }, _) => {
+                let zram = Zram::add(needs.journal, needs.run, *size, algorithm.as_deref())?;
+                let path = zram.path().to_owned();
+                (Base::Zram(Some(zram)), path)
+            }
+            (Spec::File { dir, size }, _) => {
+                let file = TestFile::create(needs.journal, needs.run, dir, *size)?;
+                let path = file.path().to_owned();
+                (Base::File(file), path)
+            }
+            (Spec::Device { path, .. }, _) => (Base::Device, path.clone()),
+            (Spec::Emulated { name, .. }, None) => return Err(failed(format!("{name} was not started"))),
+        };
+        let mut area = Area { seen: AreaSeen::default(), swap: None, base, path };
+        area.seen.path = area.path.display().to_string();
+        area.seen.what = spec.describe();
+        area.seen.disk = area.disk(needs);
+        area.seen.rotational = area.seen.disk.as_deref().and_then(rotational);
+        area.prepare(spec, needs)?;
+        Ok(area)
+    }
+
+    /// The disk that moves.
+    fn disk(&self, needs: &Needs<'_>) -> Option<String> {
+        match &self.base {
+            Base::File(_) => {
+                let tier = machine::tier_of_path(needs.machine, &Root::live(), &self.path)?;
+                machine::disks_below(needs.machine, &tier).into_iter().next()
+            }
+            _ => Some(self.path.file_name()?.to_str()?.to_owned()),
+        }
+    }
+
+    /// Takes its sequential rate and makes a swap area of it.
+    fn prepare(&mut self, spec: &Spec, needs: &Needs<'_>) -> Result<(), RunError> {
+        let open = |flags| open(&self.path, flags);
+        let file = match spec {
+            Spec::Device { path, destroy } => match destroy {
+                Some(_) => {
+                    let grant = guard::device_for_writing(Path::new("/"), path, destroy.as_deref())?;
+                    grant.into_fd(false)?
+                }
+                None => return self.given(path),
+            },
+            _ => open(OFlags::RDWR)?,
+        };
+        let len = match &self.base {
+            Base::File(file) => file.size(),
+            _ => Bytes(sys::file::block_device_size(&file).map_err(|source| self.trouble(source))?),
+        };
+        self.seen.size = len;
+        if !matches!(self.base, Base::Zram(_)) {
+            let direct = open(OFlags::RDWR | OFlags::DIRECT)?;
+            if matches!(self.base, Base::File(_)) {
+                // A file that was only allocated is read without its disk.
+                sequential(&direct, Direction::Write, len, Stop { bytes: Some(len), ..Stop::default() }, needs)?;
+            }
+            let stop = Stop { time: Some(SEQUENTIAL), bytes: Some(len), ..Stop::default() };
+            self.seen.sequential = Some(sequential(&direct, Direction::Read, len, stop, needs)?);
+        }
+        Ok(swap_area::format(&File::from(file), len, "tiermark")?)
+    }
+
+    /// A device that holds a swap area already is taken as it is.
+    fn given(&mut self, path: &Path) -> Result<(), RunError> {
+        let direct = guard::device_for_reading(path, true)?;
+        let len = Bytes(sys::file::block_device_size(&direct).map_err(|source| self.trouble(source))?);
+        self.seen.size = len;
+        Ok(())
+    }
+
+    fn trouble(&self, source: std::io::Error) -> RunError {
+        RunError::Open { path: self.path.clone(), source, hint: "" }
+    }
+
+    /// Switches it on.
+    pub fn swap_on(&mut self, needs: &Needs<'_>, priority: u16) -> Result<(), RunError> {
+        self.swap = Some(SwapOn::on(needs.journal, needs.run, &self.path, Some(priority))?);
+        Ok(())
+    }
+
+    /// As it stands now.
+    pub fn now(&self) -> AreaSeen {
+        let used = self.swap.as_ref().and_then(|swap| swap.used().ok());
+        let compressed = match &self.base {
+            Base::Zram(Some(zram)) => zram.stat().ok().map(|stat| Compressed {
+                algorithm: zram.algorithm().unwrap_or_default(),
+                original: stat.orig_data_size,
+                compressed: stat.compr_data_size,
+                memory: stat.mem_used_total,
+            }),
+            _ => None,
+        };
+        AreaSeen { used, compressed, ..self.seen.clone() }
+    }
+
+    /// Switches it off and takes away what is below.
+    pub fn take_down(mut self) -> Vec<RunError> {
+        let mut troubles = Vec::new();
+        troubles.extend(self.swap.take().and_then(|swap| swap.off().err()));
+        troubles.extend(match self.base {
+            Base::File(file) => file.remove().err(),
+            Base::Device => None,
+            Base::Zram(zram) => zram.and_then(|zram| zram.remove().err()),
+            Base::Emulated(helper, mut child) => {
+                let ended = helper.and_then(|helper| helper.end().err());
+                let _ = child.wait();
+                ended
+            }
+        });
+        troubles.into_iter().map(RunError::from).collect()
+    }
+}
+
+fn open(path: &Path, flags: OFlags) -> Result<OwnedFd, RunError> {
+    let fd = rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty());
+    fd.map_err(|errno| RunError::Open { path: path.to_owned(), source: errno.into(), hint: "" })
+}
+
+/// Whether the kernel takes a disk for one that turns.
+fn rotational(disk: &str) -> Option<bool> {
+    let text = std::fs::read_to_string(format!("/sys/class/block/{disk}/queue/rotational")).ok()?;
+    Some(text.trim() == "1")
+}
+
+/// Reads or writes from the start in pieces of 1 MiB, four at a time.
+fn sequential(
+    fd: &OwnedFd,
+    direction: Direction,
+    len: Bytes,
+    stop: Stop,
+    needs: &Needs<'_>,
+) -> Result<(Bytes, Nanos), RunError> {
+    let job = Job { direction, block: Block::Fixed(Bytes(MIB)), depth: 4, stop, ..Job::default() };
+    let target = engine::Target::File { fd: fd.as_fd(), len, alignment: Bytes(4096), direct: true };
+    let outcome = engine::run(&job, target, &Control::new(needs.interrupted), &mut |_: &Interval| {})?;
+    Ok((Bytes(outcome.read.bytes + outcome.write.bytes), outcome.elapsed))
+}

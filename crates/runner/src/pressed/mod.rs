@@ -1,0 +1,258 @@
+//! A process under pressure: its swap set up, its memory limited, the process started, watched and asked what it saw, and all
+//! of it taken away again. Everything that changes the machine is a `change`, in the order in which it can be undone.
+
+mod area;
+mod ballast;
+mod toucher;
+mod watchdog;
+
+pub use ballast::{Errand, Hold};
+pub use toucher::Task;
+
+use crate::RunError;
+use area::Area;
+use ballast::Ballast;
+use basics::pressure::{Load, Pressed, Zswap};
+use basics::{Bytes, Interval, Job, Nanos};
+use change::{Cgroup, Journal, Limits, Value};
+use engine::Outcome;
+use machine::Machine;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use toucher::{Listener, Touched, Trouble};
+use watchdog::Watchdog;
+
+/// Where the kernel has what zswap does (Documentation/admin-guide/mm/zswap.rst).
+const ZSWAP: &str = "/sys/module/zswap/parameters";
+const PAGE_CLUSTER: &str = "/proc/sys/vm/page-cluster";
+const SWAPPINESS: &str = "/proc/sys/vm/swappiness";
+/// Of all areas of a run: above any that the machine has, and the same for each, so that they are used in turns.
+const PRIORITY: u16 = 32767;
+
+/// What is needed to set one up.
+pub(crate) struct Needs<'a> {
+    pub journal: &'a Journal,
+    pub machine: &'a Machine,
+    /// This program.
+    pub program: &'a Path,
+    pub run: &'a str,
+    pub interrupted: &'a AtomicBool,
+}
+
+/// All that stands for one target. Dropped, it goes in the order of its fields: who uses something before what is used.
+pub(crate) struct Pressing {
+    spec: Pressed,
+    program: PathBuf,
+    ballast: Option<Ballast>,
+    cgroup: Option<Cgroup>,
+    areas: Vec<Area>,
+    values: Vec<Value>,
+    notes: Vec<String>,
+}
+
+/// What is heard of a job while it is done.
+pub(crate) enum Heard<'a> {
+    /// So much of its memory is filled.
+    Filling(Bytes),
+    /// An interval has ended.
+    Interval(&'a Interval),
+}
+
+/// Does what this program was started again for, and tells on `out`.
+///
+/// # Errors
+/// When nobody listens any more.
+pub fn run_errand(errand: &Errand, out: &mut (impl std::io::Write + Send)) -> std::io::Result<()> {
+    match errand {
+        Errand::Touch(task) => toucher::serve(task, out),
+        Errand::Hold(hold) => ballast::hold(hold, out),
+    }
+}
+
+/// What came of a job under pressure.
+pub(crate) struct Seen {
+    pub outcome: Outcome,
+    pub load: Load,
+    /// Why it was ended before its time.
+    pub ended_early: Option<String>,
+}
+
+impl Pressing {
+    /// Sets it up; what cannot be is undone again.
+    pub fn set_up(spec: &Pressed, needs: &Needs<'_>) -> Result<Self, RunError> {
+        let mut pressing = Pressing {
+            spec: spec.clone(),
+            program: needs.program.to_owned(),
+            ballast: None,
+            cgroup: None,
+            areas: Vec::new(),
+            values: Vec::new(),
+            notes: Vec::new(),
+        };
+        let swap = &spec.swap;
+        pressing.zswap(swap.zswap.as_ref(), needs)?;
+        if let Some(pages) = swap.page_cluster {
+            pressing.set(needs, PAGE_CLUSTER, &pages.to_string())?;
+        }
+        if let Some(percent) = swap.swappiness {
+            pressing.set(needs, SWAPPINESS, &percent.to_string())?;
+        }
+        pressing.areas = area::set_up(&swap.areas, needs)?;
+        for area in &mut pressing.areas {
+            area.swap_on(needs, PRIORITY)?;
+        }
+        if let Some(memory) = spec.pressure.memory {
+            // Without areas of its own it must not use those of the machine.
+            let total = pressing.areas.iter().map(|area| area.seen.size.0).sum::<u64>();
+            let limits = Limits { memory, swap: Some(Bytes(total)), swappiness: swap.swappiness };
+            let cgroup = Cgroup::make(needs.journal, needs.run, needs.run, &limits)?;
+            pressing.notes.extend_from_slice(cgroup.notes());
+            pressing.cgroup = Some(cgroup);
+        }
+        if let Some(size) = spec.pressure.lock {
+            let hold = Hold { size, groups: pressing.groups() };
+            pressing.ballast = Some(Ballast::lock(needs.program, hold)?);
+        }
+        Ok(pressing)
+    }
+
+    /// The groups that a process under pressure is in.
+    fn groups(&self) -> Vec<PathBuf> {
+        self.cgroup.as_ref().map_or_else(Vec::new, |cgroup| cgroup.groups().to_vec())
+    }
+
+    fn set(&mut self, needs: &Needs<'_>, path: &str, wanted: &str) -> Result<(), RunError> {
+        self.values.push(Value::set(needs.journal, needs.run, Path::new(path), wanted)?);
+        Ok(())
+    }
+
+    /// On with what is asked of it, or off: a tier is measured as it is, not behind a cache.
+    fn zswap(&mut self, wanted: Option<&Zswap>, needs: &Needs<'_>) -> Result<(), RunError> {
+        let parameter = |name: &str| format!("{ZSWAP}/{name}");
+        let Some(wanted) = wanted else {
+            let enabled = std::fs::read_to_string(parameter("enabled")).unwrap_or_default();
+            return match enabled.trim() {
+                "Y" | "1" => self.set(needs, &parameter("enabled"), "N"),
+                _ => Ok(()),
+            };
+        };
+        if let Some(compressor) = &wanted.compressor {
+            self.set(needs, &parameter("compressor"), compressor)?;
+        }
+        if let Some(percent) = wanted.max_pool_percent {
+            self.set(needs, &parameter("max_pool_percent"), &percent.to_string())?;
+        }
+        self.set(needs, &parameter("enabled"), "Y")
+    }
+
+    /// The disks that its swap moves, as `/proc/diskstats` names them.
+    pub fn disks(&self) -> Vec<String> {
+        let mut disks: Vec<String> = self.areas.iter().filter_map(|area| area.seen.disk.clone()).collect();
+        disks.dedup();
+        disks
+    }
+
+    /// What a reader of its figures must know.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// How much memory there is.
+    pub fn size(&self) -> Bytes {
+        self.spec.size
+    }
+
+    /// Does the job under pressure.
+    pub fn run(
+        &self,
+        job: &Job,
+        cancel: &AtomicBool,
+        sink: &mut dyn FnMut(Heard<'_>),
+    ) -> Result<Seen, (RunError, Box<Load>)> {
+        let task = Task { job: job.clone(), size: self.spec.size, groups: self.groups() };
+        let of_group = self.cgroup.as_ref().and_then(Cgroup::pressure);
+        let watchdog = Watchdog::new(&self.spec.pressure, of_group);
+        let mut watch = Watch { sink, pressing: self, watchdog, load: None };
+        let result = toucher::run(&self.program, &task, cancel, &mut watch);
+        let mut load = watch.load.unwrap_or_else(|| self.load());
+        match result {
+            Ok(Touched { outcome, filled, ended_early }) => {
+                load.faults = outcome.faults.clone();
+                load.filled = filled.map(|time| (self.spec.size, time));
+                Ok(Seen { outcome, load, ended_early })
+            }
+            Err(Trouble::Failed(error)) => Err((error, Box::new(load))),
+            Err(Trouble::Killed(filled)) => {
+                load.filled = Some((filled, Nanos(0)));
+                Err((self.killed(filled, &load), Box::new(load)))
+            }
+        }
+    }
+
+    /// The process was killed: by the kernel for want of memory, or by somebody.
+    fn killed(&self, filled: Bytes, load: &Load) -> RunError {
+        let (size, pressure) = (self.spec.size, self.spec.pressure.describe());
+        match load.oom_kills {
+            Some(1..) => RunError::DoesNotFit { size, pressure, swap: self.spec.swap.describe(), filled },
+            _ => RunError::Load { what: "the process that touches memory was killed from outside".to_owned() },
+        }
+    }
+
+    /// What stands now.
+    fn load(&self) -> Load {
+        let page = Bytes(rustix::param::page_size() as u64);
+        let areas = self.areas.iter().map(Area::now).collect();
+        let cgroup = self.cgroup.as_ref();
+        Load {
+            areas,
+            settings: settings(),
+            cgroup: cgroup.and_then(|cgroup| Some(cgroup.groups().first()?.display().to_string())),
+            peak: cgroup.and_then(Cgroup::peak),
+            oom_kills: cgroup.and_then(Cgroup::oom_kills),
+            page,
+            ..Load::default()
+        }
+    }
+
+    /// Takes it away, and tells what could not be: the next start tries again.
+    pub fn take_down(self) -> Vec<RunError> {
+        let Pressing { ballast, cgroup, areas, values, .. } = self;
+        drop(ballast);
+        let mut troubles: Vec<RunError> = Vec::new();
+        troubles.extend(cgroup.and_then(|cgroup| cgroup.remove().err()).map(RunError::from));
+        for area in areas.into_iter().rev() {
+            troubles.extend(area.take_down());
+        }
+        troubles.extend(values.into_iter().rev().filter_map(|value| value.restore().err()).map(RunError::from));
+        troubles
+    }
+}
+
+/// The settings that decide what a fault costs, as they stand.
+fn settings() -> std::collections::BTreeMap<String, String> {
+    let zswap = ["enabled", "compressor", "max_pool_percent"].map(|name| format!("{ZSWAP}/{name}"));
+    let rest =
+        [PAGE_CLUSTER, SWAPPINESS, "/sys/kernel/mm/transparent_hugepage/enabled", "/sys/kernel/mm/lru_gen/enabled"];
+    let paths = rest.into_iter().map(str::to_owned).chain(zswap);
+    paths.filter_map(|path| Some((path.clone(), std::fs::read_to_string(path).ok()?.trim().to_owned()))).collect()
+}
+
+struct Watch<'a> {
+    sink: &'a mut dyn FnMut(Heard<'_>),
+    pressing: &'a Pressing,
+    watchdog: Watchdog,
+    /// As all stood when the process was done and its memory still there.
+    load: Option<Load>,
+}
+
+impl Listener for Watch<'_> {
+    fn heard(&mut self, heard: Heard<'_>) {
+        (self.sink)(heard);
+    }
+    fn done(&mut self) {
+        self.load = Some(self.pressing.load());
+    }
+    fn enough(&mut self) -> Option<String> {
+        self.watchdog.looks()
+    }
+}

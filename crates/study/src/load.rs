@@ -1,0 +1,256 @@
+//! What a process under pressure says about the tiers it was swapped to: a row for each, over all its visits, and why the row
+//! is as it is in one sentence.
+
+use crate::findings::times;
+use crate::model::{RunView, State, StepView};
+use basics::job::Order;
+use basics::pressure::Load;
+use basics::stats::median;
+use basics::units::significant;
+use basics::{Bytes, FailKind, Known, Latencies, Why};
+use observe::Sample;
+use serde::{Deserialize, Serialize};
+
+/// Fewer major faults a second than this do not matter: memory fits.
+const FEW: f64 = 10.0;
+/// A compressed cache that answers so much of what is read answers for the tier.
+const MOSTLY: f64 = 0.9;
+
+/// A tier under a workload that touches memory.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct LoadRow {
+    /// The tier as it was asked for.
+    pub tier: String,
+    /// Passes over all of the memory in a second; the median of the visits, as all that follows.
+    pub passes_per_s: Known<f64>,
+    /// 10^6 bytes of memory touched in a second.
+    pub mbps: Known<f64>,
+    /// What plain sequential reading of the same disks gives, all of them together.
+    pub disk_mbps: Known<f64>,
+    /// Touches a second that met a major fault.
+    pub faults_per_s: Known<f64>,
+    /// What such a touch took, µs: median and 99th percentile, over all visits.
+    pub fault_us: Known<(f64, f64)>,
+    /// 10^6 bytes a second that came from swap and went there.
+    pub swap_mbps: Known<(f64, f64)>,
+    /// Share of all processors' time that was used, per cent.
+    pub cpu_percent: Known<f64>,
+    /// Share of all processors' time that was idle with I/O under way, per cent.
+    pub iowait_percent: Known<f64>,
+    /// Share of the time in which all that wanted to run waited for memory, per cent.
+    pub stalled_percent: Known<f64>,
+    /// Least and most of `mbps`, where there was more than one visit.
+    pub range_mbps: Option<(f64, f64)>,
+    /// Visits that came to their end.
+    pub visits: usize,
+    /// Why it is so.
+    pub why: String,
+}
+
+/// The rows of a run, in the order of its tiers; empty where it was no workload.
+pub fn load_rows(run: &RunView<'_>) -> Vec<LoadRow> {
+    let mut tiers: Vec<&str> = Vec::new();
+    let pressed = || run.steps.iter().filter(|step| step.job.engine == basics::job::Engine::Touch);
+    for tier in pressed().filter_map(|step| step.tier) {
+        if !tiers.contains(&tier) {
+            tiers.push(tier);
+        }
+    }
+    let of = |tier: &str| pressed().filter(|step| step.tier == Some(tier)).collect::<Vec<_>>();
+    tiers.into_iter().map(|tier| row(tier, &of(tier))).collect()
+}
+
+/// The answer in one sentence: the fastest tier and the slowest, and how far they are apart.
+pub fn load_headline(rows: &[LoadRow]) -> Option<String> {
+    let mut measured: Vec<(&str, f64)> =
+        rows.iter().filter_map(|row| Some((row.tier.as_str(), *row.mbps.get()?))).collect();
+    measured.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let ((best, most), (worst, least)) = (measured.first()?, measured.last()?);
+    let first = format!("On {best} a process gets at {} MB/s of its memory", significant(*most));
+    Some(if measured.len() > 1 && *least > 0.0 {
+        format!("{first}, on {worst} at {}: {} times less.", significant(*least), times(most / least))
+    } else {
+        format!("{first}.")
+    })
+}
+
+/// What one visit gives, as far as it is known.
+struct Visit {
+    passes: f64,
+    mbps: f64,
+    faults: f64,
+    swap: Option<(f64, f64)>,
+    cpu: Option<(f64, f64)>,
+    stalled: Option<f64>,
+}
+
+impl Visit {
+    fn of(step: &StepView<'_>, load: &Load) -> Option<Self> {
+        let seconds = step.elapsed.secs();
+        let bytes = (step.read.bytes + step.write.bytes) as f64;
+        let region = step.region.filter(|region| region.0 > 0)?;
+        if seconds <= 0.0 || bytes == 0.0 {
+            return None;
+        }
+        let page = load.page.0 as f64;
+        let ends = step.samples.first().zip(step.samples.last()).filter(|(a, b)| b.at > a.at);
+        let rate = |key: &str| {
+            let (first, last) = ends?;
+            let moved = last.vm.get(key)?.saturating_sub(*first.vm.get(key)?) as f64;
+            Some(moved / (last.at - first.at).secs())
+        };
+        let swap = rate("pswpin").zip(rate("pswpout")).map(|(i, o)| (i * page / 1e6, o * page / 1e6));
+        Some(Visit {
+            passes: bytes / region.0 as f64 / seconds,
+            mbps: bytes / 1e6 / seconds,
+            faults: load.faults.count() as f64 / seconds,
+            swap,
+            cpu: ends.and_then(|(first, last)| cpu(first, last)),
+            stalled: ends.and_then(|(first, last)| {
+                let all = |sample: &Sample| sample.pressure_us.get("memory").map(|(_, all)| *all);
+                let stalled = all(last)?.saturating_sub(all(first)?) as f64;
+                Some(100.0 * stalled / 1e6 / (last.at - first.at).secs())
+            }),
+        })
+    }
+}
+
+/// Shares of all processors' time: in use, and idle with I/O under way. A guest's time is in the user's already.
+fn cpu(first: &Sample, last: &Sample) -> Option<(f64, f64)> {
+    let (before, after) = (first.cpu_ticks?, last.cpu_ticks?);
+    let spent: Vec<f64> = after.iter().zip(before).map(|(after, before)| after.saturating_sub(before) as f64).collect();
+    let all: f64 = spent.iter().sum();
+    let (idle, waiting) = (spent[3], spent[4]);
+    (all > 0.0).then(|| (100.0 * (all - idle - waiting) / all, 100.0 * waiting / all))
+}
+
+fn row(tier: &str, steps: &[&StepView<'_>]) -> LoadRow {
+    let whole = || steps.iter().filter(|step| step.is_whole()).filter_map(|step| Some((*step, step.load?)));
+    let visits: Vec<Visit> = whole().filter_map(|(step, load)| Visit::of(step, load)).collect();
+    let lack = || Why::NotMeasured(unmeasured(steps).to_owned());
+    let middle = |pick: &dyn Fn(&Visit) -> Option<f64>| {
+        let all: Vec<f64> = visits.iter().filter_map(pick).collect();
+        median(&all).map_or_else(|| Known::Unknown(lack()), Known::Is)
+    };
+    let both = |pick: &dyn Fn(&Visit) -> Option<(f64, f64)>| {
+        let half = |which: fn((f64, f64)) -> f64| middle(&|visit| pick(visit).map(which));
+        match (half(|pair| pair.0), half(|pair| pair.1)) {
+            (Known::Is(first), Known::Is(second)) => Known::Is((first, second)),
+            _ => Known::Unknown(lack()),
+        }
+    };
+    let mut faults = Latencies::lazy();
+    whole().for_each(|(_, load)| faults.merge(&load.faults));
+    let percentile = |percent| faults.percentile(percent).map(|time| time.us());
+    let rates = || visits.iter().map(|visit| visit.mbps);
+    let range = (rates().fold(f64::INFINITY, f64::min), rates().fold(0.0, f64::max));
+    let mut row = LoadRow {
+        tier: tier.to_owned(),
+        passes_per_s: middle(&|visit| Some(visit.passes)),
+        mbps: middle(&|visit| Some(visit.mbps)),
+        disk_mbps: steps.iter().find_map(|step| disk(step.load?)).map_or_else(Known::default, Known::Is),
+        faults_per_s: middle(&|visit| Some(visit.faults)),
+        fault_us: match percentile(50.0).zip(percentile(99.0)) {
+            Some(both) => Known::Is(both),
+            None => Known::Unknown(Why::NotMeasured("no faults".to_owned())),
+        },
+        swap_mbps: both(&|visit| visit.swap),
+        cpu_percent: middle(&|visit| Some(visit.cpu?.0)),
+        iowait_percent: middle(&|visit| Some(visit.cpu?.1)),
+        stalled_percent: middle(&|visit| visit.stalled),
+        range_mbps: (visits.len() > 1).then_some(range),
+        visits: visits.len(),
+        why: String::new(),
+    };
+    row.why = why(&row, steps);
+    row
+}
+
+/// In a word or two, why there are no figures.
+fn unmeasured(steps: &[&StepView<'_>]) -> &'static str {
+    let failed = steps.iter().find_map(|step| step.failed);
+    match failed {
+        Some((FailKind::NoRoom, _)) => "does not fit",
+        Some((kind, _)) => kind.word(),
+        None if steps.iter().any(|step| step.state == State::Interrupted) => "interrupted",
+        None => "not run",
+    }
+}
+
+/// What the disks below give in sequence, together, MB/s.
+fn disk(load: &Load) -> Option<f64> {
+    let rates = load.areas.iter().map(|area| {
+        let (bytes, time) = area.sequential?;
+        (time.0 > 0).then(|| bytes.0 as f64 / 1e6 / time.secs())
+    });
+    let rates = rates.collect::<Option<Vec<f64>>>()?;
+    (!rates.is_empty()).then(|| rates.iter().sum())
+}
+
+/// Why the row is as it is.
+fn why(row: &LoadRow, steps: &[&StepView<'_>]) -> String {
+    let Some((step, load)) =
+        steps.iter().rev().filter(|step| step.is_whole()).find_map(|step| Some((step, step.load?)))
+    else {
+        let failed = steps.iter().find_map(|step| step.failed);
+        return match failed {
+            Some((FailKind::NoRoom, sentence)) => format!("does not fit: {sentence}"),
+            Some((_, sentence)) => sentence.to_owned(),
+            None => unmeasured(steps).to_owned(),
+        };
+    };
+    let faults = row.faults_per_s.get().copied().unwrap_or(0.0);
+    if faults < FEW {
+        return "fits: the tier does not matter".to_owned();
+    }
+    if let Some(sentence) = compressed(step, load) {
+        return sentence;
+    }
+    let cluster = load.settings.get("/proc/sys/vm/page-cluster").and_then(|pages| pages.parse::<u32>().ok());
+    let at_once = cluster.map(|pages| Bytes(load.page.0 << pages.min(16)));
+    let per_fault = row.mbps.get().zip(row.faults_per_s.get()).map(|(mbps, faults)| mbps * 1e6 / faults);
+    let share = row.swap_mbps.get().zip(row.disk_mbps.get()).map(|((read, _), disk)| 100.0 * read / disk);
+    match (step.job.order, share, at_once) {
+        (Order::Sequential, Some(share), Some(at_once)) => format!(
+            "goes through swap at {} % of the disk's rate: readahead ends at {at_once}, and each major fault brings {} on",
+            significant(share),
+            per_fault.map_or_else(|| "little".to_owned(), |bytes| Bytes(bytes as u64).to_string()),
+        ),
+        (Order::Sequential, None, Some(at_once)) => format!("goes through swap: readahead ends at {at_once}"),
+        _ => {
+            let each = row.fault_us.get().map(|(median, _)| format!(" of {} µs", significant(*median)));
+            format!(
+                "touches wait for single pages: {} faults a second{}",
+                significant(faults),
+                each.unwrap_or_default()
+            )
+        }
+    }
+}
+
+/// Where compression answers: zram, or zswap for most of what is read.
+fn compressed(step: &StepView<'_>, load: &Load) -> Option<String> {
+    let all = load.areas.iter().filter_map(|area| area.compressed.as_ref());
+    let (mut original, mut memory, mut algorithm) = (0, 0, "");
+    for one in all {
+        original += one.original.0;
+        memory += one.memory.0;
+        algorithm = &one.algorithm;
+    }
+    if original > 0 {
+        let ratio = original as f64 / memory.max(1) as f64;
+        let held = format!("{} in {} of RAM beside the limit", Bytes(original), Bytes(memory));
+        return Some(if ratio > 1.05 {
+            format!("compression holds it: {held} ({algorithm}, {}:1)", significant(ratio))
+        } else {
+            format!("compression gains nothing: {held} ({algorithm})")
+        });
+    }
+    let (first, last) = step.samples.first().zip(step.samples.last())?;
+    let moved = |key: &str| Some(last.vm.get(key)?.saturating_sub(*first.vm.get(key)?) as f64);
+    let (cached, read) = (moved("zswpin")?, moved("pswpin")?);
+    // Since Linux 6.1 what zswap answers counts as swapped in as well.
+    let share = cached / read.max(cached).max(1.0);
+    (share > MOSTLY)
+        .then(|| format!("compression holds it: zswap answers {} % of what is read", significant(100.0 * share)))
+}

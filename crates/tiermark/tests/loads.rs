@@ -1,0 +1,196 @@
+//! Workloads under pressure: each tier for swap is set up, measured and taken away, and the machine is as before, also after
+//! SIGKILL at any moment and one more command.
+#![forbid(unsafe_code)]
+
+mod common;
+
+use common::{Home, Need, Place, Random, full, has_keys, possible};
+use rustix::process::Signal;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Settings of the machine are nobody's own: one test at a time.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What must be as before, by its path: settings, swap areas, zram and loop devices, cgroups, mounts.
+fn machine() -> BTreeMap<String, String> {
+    let mut all = BTreeMap::new();
+    let settings = ["compressor", "enabled", "max_pool_percent", "zpool"]
+        .map(|name| format!("/sys/module/zswap/parameters/{name}"));
+    let settings =
+        settings.into_iter().chain(["page-cluster", "swappiness"].map(|name| format!("/proc/sys/vm/{name}")));
+    for path in settings.chain(["/proc/swaps".to_owned()]) {
+        all.extend(fs::read_to_string(&path).ok().map(|text| (path, text)));
+    }
+    let mut names = |folder: &str, which: &dyn Fn(&Path) -> bool| {
+        let entries = fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());
+        let mut names: Vec<PathBuf> = entries.filter(|path| which(path)).collect();
+        names.sort();
+        all.insert(folder.to_owned(), format!("{names:?}"));
+    };
+    let begins = |path: &Path, with: &str| path.file_name().unwrap().to_string_lossy().starts_with(with);
+    names("/sys/block", &|path| begins(path, "zram") || path.join("loop/backing_file").exists());
+    names("/sys/fs/cgroup", &|path| begins(path, "tiermark"));
+    names("/sys/fs/cgroup/memory", &|path| begins(path, "tiermark"));
+    names("/sys/fs/cgroup/unified", &|path| begins(path, "tiermark"));
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+    all.insert("mounts".to_owned(), mounts.lines().filter(|line| line.contains("tiermark")).collect());
+    all
+}
+
+fn has_memory_cgroup() -> bool {
+    let v2 = fs::read_to_string("/sys/fs/cgroup/cgroup.controllers").unwrap_or_default();
+    v2.contains("memory") || Path::new("/sys/fs/cgroup/memory/memory.limit_in_bytes").exists()
+}
+
+fn can(test: &str) -> bool {
+    if !possible(test, &[Need::Root, Need::Loops]) {
+        return false;
+    }
+    if !Path::new("/sys/class/zram-control/hot_add").exists() || !has_memory_cgroup() {
+        println!("SKIP {test}: needs zram and a memory cgroup");
+        return false;
+    }
+    true
+}
+
+/// The rows of a run by their tiers.
+fn rows(document: &Value) -> BTreeMap<String, Value> {
+    let rows = document["rows"].as_array().unwrap_or_else(|| panic!("{document}"));
+    rows.iter().map(|row| (row["tier"].as_str().unwrap().to_owned(), row.clone())).collect()
+}
+
+fn of(row: &Value, key: &str) -> f64 {
+    row[key].as_f64().unwrap_or_else(|| panic!("{key} is not in {row}"))
+}
+
+/// A small ladder: what does not fit says so, compression is told from disks, and nothing is left of any rung.
+#[test]
+fn each_tier_is_set_up_measured_and_taken_away() {
+    if !can("each_tier_is_set_up_measured_and_taken_away") {
+        return;
+    }
+    let _alone = alone();
+    let place = Place::new();
+    let before = machine();
+    let work = place.home.work();
+    let zswap = format!("zswap+{}", work.display());
+    let mut words =
+        vec!["load", "swap", "--size", "192M", "--memory", "96M", "--runtime", "1500ms", "--page-cluster", "4"];
+    for tier in ["none", "zram", &zswap, work.to_str().unwrap(), "optane-pi5", "optane-pi5,optane-pi5"] {
+        words.extend(["--swap", tier]);
+    }
+    let document = place.home.json(&words);
+    assert_eq!(machine(), before);
+    place.home.assert_clean(&work);
+    let rows = rows(&document);
+    let why = |tier: &str| rows[tier]["why"].as_str().unwrap().to_owned();
+    assert!(why("none").contains("does not fit") && rows["none"].get("MBps").is_none(), "{}", rows["none"]);
+    for tier in ["zram", &zswap, "optane-pi5", "optane-pi5,optane-pi5"] {
+        let row = &rows[tier];
+        has_keys(row, "passes_per_s MBps major_faults_per_s fault_us cpu_percent iowait_percent why visits");
+        assert!(of(row, "MBps") > 1.0 && of(row, "major_faults_per_s") > 10.0, "{row}");
+        assert!(of(&row["fault_us"], "p50") <= of(&row["fault_us"], "p99"), "{row}");
+        let passes = of(row, "MBps") / of(row, "passes_per_s");
+        assert!((passes / 192.0 / 1.048_576 - 1.0).abs() < 0.01, "{row}");
+    }
+    assert!(why("zram").contains("compression holds it"), "{}", why("zram"));
+    assert!(of(&rows["zram"], "MBps") > of(&rows["optane-pi5"], "MBps"), "{rows:#?}");
+    assert!(why("optane-pi5").contains("of the disk's rate"), "{}", why("optane-pi5"));
+    // A fault of an emulated Optane takes what its profile says, and the kernel's own; not what this machine's disk takes.
+    let fault = of(&rows["optane-pi5"]["fault_us"], "p50");
+    assert!((100.0..2000.0).contains(&fault), "{fault}");
+    let (one, two) = (of(&rows["optane-pi5"], "disk_MBps"), of(&rows["optane-pi5,optane-pi5"], "disk_MBps"));
+    assert!(two / one > 1.5, "{one} {two}");
+    let record = place.home.last();
+    let load = record.steps[1].load.as_ref().unwrap();
+    assert_eq!(load.settings["/proc/sys/vm/page-cluster"], "4");
+    let zram = load.areas[0].compressed.as_ref().unwrap();
+    let ratio = zram.original.0 as f64 / zram.compressed.0 as f64;
+    assert!((1.5..2.5).contains(&ratio), "{zram:?}");
+    assert!(load.peak.unwrap().0 <= 97 << 20, "{:?}", load.peak);
+    // The same record says the same again, in text too.
+    let text = place.home.run(&["show", "last"]).code(0).out;
+    assert!(text.contains("does not fit") && text.contains("optane-pi5,optane"), "{text}");
+}
+
+#[test]
+fn interrupted_it_takes_everything_away() {
+    if !can("interrupted_it_takes_everything_away") {
+        return;
+    }
+    let _alone = alone();
+    let place = Place::new();
+    let before = machine();
+    let words = ["load", "swap", "--size", "128M", "--memory", "64M", "--runtime", "60s", "--swap", "zram"];
+    let mut running = place.home.start(&words);
+    running.until("the swap area is on", || machine()["/proc/swaps"] != before["/proc/swaps"]);
+    std::thread::sleep(Duration::from_millis(700));
+    running.signal(Signal::INT);
+    let told = common::finish(running).code(130);
+    assert_eq!(machine(), before, "{told:?}");
+    assert_eq!(place.home.journal(), [""; 0]);
+}
+
+/// SIGKILL at moments that nobody chose, then any command.
+#[test]
+fn killed_at_any_moment_the_next_command_takes_everything_away() {
+    if !can("killed_at_any_moment_the_next_command_takes_everything_away") {
+        return;
+    }
+    let _alone = alone();
+    let place = Place::new();
+    let before = machine();
+    let zswap = format!("zswap:lzo:25+{}", place.home.work().display());
+    let words = [
+        "load",
+        "swap",
+        "--size",
+        "96M",
+        "--memory",
+        "48M",
+        "--runtime",
+        "500ms",
+        "--page-cluster",
+        "5",
+        "--swap",
+        "zram",
+        "--swap",
+        &zswap,
+        "--swap",
+        "optane-pi5,optane-pi5",
+    ];
+    let mut random = Random(u64::from(std::process::id()));
+    let mut changed = 0;
+    for round in 0..if full() { 30 } else { 5 } {
+        let moment = Duration::from_millis(random.below(9000));
+        let running = place.home.start(&words);
+        std::thread::sleep(moment);
+        running.signal(Signal::KILL);
+        drop(running);
+        changed += usize::from(machine() != before);
+        let told = place.home.run(&["tiers"]).code(0);
+        assert_eq!(machine(), before, "round {round}, after {moment:?}: {}", told.err);
+        assert_eq!(place.home.journal(), [""; 0], "round {round}, after {moment:?}: {}", told.err);
+        assert_eq!(place.home.left_in(&place.home.work()), [""; 0]);
+    }
+    assert!(changed > 0, "no kill ever left anything behind: the test has lost its grip");
+}
+
+#[test]
+fn what_makes_no_sense_is_one_sentence() {
+    let home = Home::new();
+    let said = |words: &[&str], code: i32| home.run(words).code(code).sentence().to_owned();
+    assert!(said(&["load", "swap", "--swap", "none"], 2).contains("--memory"));
+    assert!(said(&["load", "swap", "--memory", "600M", "--swap", "floppy"], 2).contains("floppy"));
+    assert!(said(&["load", "swap", "--memory", "many", "--swap", "none"], 2).contains("--memory"));
+    let plan = home.json(&["load", "swap", "--memory", "600M", "--swap", "none", "--swap", "zram", "--dry-run"]);
+    assert_eq!(plan["steps"].as_array().unwrap().len(), 2);
+}
