@@ -315,7 +315,7 @@ pub struct SwapArgs {
     /// Lock all that is available of the machine's RAM but so much.
     #[arg(long, value_name = "SIZE", conflicts_with = "memory")]
     pub leave: Option<String>,
-    /// End a row once everything that wants to run has waited for memory for so many per cent of ten seconds (PSI);
+    /// End a row once everything that wants to run has waited for memory or I/O for so many per cent of ten seconds (PSI);
     /// default: 95 without --memory, never with it.
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(1..=100))]
     pub watchdog: Option<u8>,

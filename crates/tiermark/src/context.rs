@@ -146,11 +146,25 @@ impl Context {
     }
 }
 
+const SIGNALS: [i32; 3] = [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP];
+
 /// Set by SIGINT, SIGTERM or SIGHUP; a second one ends the process at once (the next start cleans up).
 pub fn interrupted() -> Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
+    for signal in SIGNALS {
         signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&flag))?;
+    }
+    register(flag)
+}
+
+/// The same for a process in the background, where nobody is impatient: told to end twice, as by the end of who started it
+/// and by who cleans up after that, it still takes everything away itself.
+pub fn told_to_end() -> Result<Arc<AtomicBool>> {
+    register(Arc::new(AtomicBool::new(false)))
+}
+
+fn register(flag: Arc<AtomicBool>) -> Result<Arc<AtomicBool>> {
+    for signal in SIGNALS {
         signal_hook::flag::register(signal, Arc::clone(&flag))?;
     }
     Ok(flag)

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Settings of the machine are nobody's own: one test at a time.
 fn alone() -> MutexGuard<'static, ()> {
@@ -193,4 +193,44 @@ fn what_makes_no_sense_is_one_sentence() {
     assert!(said(&["load", "swap", "--memory", "many", "--swap", "none"], 2).contains("--memory"));
     let plan = home.json(&["load", "swap", "--memory", "600M", "--swap", "none", "--swap", "zram", "--dry-run"]);
     assert_eq!(plan["steps"].as_array().unwrap().len(), 2);
+}
+
+/// Ballast in the cgroup, random touches, a card below: the run ends by itself, says why, and keeps what it had measured.
+#[test]
+fn the_watchdog_ends_a_run_that_only_waits() {
+    if !can("the_watchdog_ends_a_run_that_only_waits") {
+        return;
+    }
+    let _alone = alone();
+    let place = Place::new();
+    let before = machine();
+    let words = [
+        "load",
+        "swap",
+        "--pattern",
+        "random",
+        "--size",
+        "160M",
+        "--memory",
+        "160M",
+        "--lock",
+        "80M",
+        "--swap",
+        "sd-evo-pi5",
+        "--watchdog",
+        "40",
+        "--runtime",
+        "90s",
+        "--json",
+    ];
+    let began = Instant::now();
+    let document = place.home.run(&words).code(1).json();
+    assert!(began.elapsed() < Duration::from_secs(80), "{:?}", began.elapsed());
+    assert_eq!(machine(), before);
+    let step = &document["steps"][0];
+    assert_eq!(step["state"], "failed", "{step}");
+    assert_eq!(step["ended_by"], "watchdog", "{step}");
+    assert!(rows(&document)["sd-evo-pi5"]["why"].as_str().unwrap().contains("40 % was the limit"), "{document}");
+    let record = place.home.last();
+    assert!(record.steps[0].read.operations() > 100 && record.steps[0].load.is_some());
 }

@@ -102,6 +102,7 @@ pub fn step(index: u32, intervals: &[Interval]) -> StepRecord {
             read: Some(basics::Expected { iops: (9.5, 11.0), lat_mean_us: (90.0, 105.5) }),
             write: None,
         }),
+        load: None,
         notes: vec!["a note of the step".into()],
     }
 }

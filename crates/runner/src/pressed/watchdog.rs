@@ -1,6 +1,7 @@
 //! Ends a run before the machine freezes. What it goes by is the kernel's own account of waiting: the share of the last ten
-//! seconds in which everything that wanted to run waited for memory (PSI `full avg10`,
+//! seconds in which everything that wanted to run waited for memory or for I/O (PSI `full avg10`,
 //! Documentation/accounting/psi.rst), of the cgroup where there is one; and, where nothing limits the run, what is left of RAM.
+//! Waiting for a page from swap is waiting for I/O to the kernel, unless the page had been in use shortly before.
 
 use basics::Bytes;
 use basics::pressure::Pressure;
@@ -12,11 +13,12 @@ const EVERY: Duration = Duration::from_millis(250);
 /// Of the machine's RAM; with less available no program can be started to end the run by hand.
 const LEAST_AVAILABLE: Bytes = Bytes(48 << 20);
 const PSI: &str = "/proc/pressure/memory";
+const PSI_IO: &str = "/proc/pressure/io";
 
 /// Looks at what the plan says it should.
 pub(super) struct Watchdog {
     percent: Option<f64>,
-    pressure: PathBuf,
+    pressures: [PathBuf; 2],
     /// Nothing but this holds the run back.
     unlimited: bool,
     looked: Instant,
@@ -27,7 +29,8 @@ impl Watchdog {
     pub fn new(pressure: &Pressure, of_group: Option<PathBuf>) -> Self {
         Watchdog {
             percent: pressure.watchdog.map(f64::from),
-            pressure: of_group.unwrap_or_else(|| PSI.into()),
+            pressures: of_group
+                .map_or_else(|| [PSI.into(), PSI_IO.into()], |memory| [memory.with_file_name("io.pressure"), memory]),
             unlimited: pressure.memory.is_none(),
             looked: Instant::now(),
         }
@@ -40,15 +43,22 @@ impl Watchdog {
         }
         self.looked = Instant::now();
         if let Some(percent) = self.percent
-            && let Some(stalled) = full_avg10(&self.pressure).filter(|stalled| *stalled >= percent)
+            && let Some(stalled) = self.stalled().filter(|stalled| *stalled >= percent)
         {
             return Some(format!(
-                "ended by the watchdog: all that wanted to run waited for memory for {stalled:.0} % of ten seconds, and \
+                "ended by the watchdog: all that wanted to run waited for memory or I/O for {stalled:.0} % of ten seconds, and \
                  {percent:.0} % was the limit"
             ));
         }
         let available = sys::memory::available().map(Bytes).filter(|_| self.unlimited)?;
         (available < LEAST_AVAILABLE).then(|| format!("ended by the watchdog: only {available} of RAM were available"))
+    }
+}
+
+impl Watchdog {
+    /// The worse of the two, in per cent.
+    fn stalled(&self) -> Option<f64> {
+        self.pressures.iter().filter_map(|path| full_avg10(path)).reduce(f64::max)
     }
 }
 

@@ -72,7 +72,7 @@ fn start(context: &Context, registry: &Registry, args: &EmulateArgs) -> Result<E
         let _ = rustix::process::setsid();
     }
     // Caught from the beginning: whatever is made is undone.
-    let interrupted = context::interrupted()?;
+    let interrupted = if args.detached { context::told_to_end()? } else { context::interrupted()? };
     let (store, journal) = context.open()?;
     drop(store);
     let emulator = Emulator::start(&options, registry, &journal, &by_a_process)?;
@@ -122,7 +122,12 @@ fn by_a_process(asked: &Asked, device: File) -> Result<Seen, SlowdiskError> {
     let failed =
         |error: &dyn std::fmt::Display| SlowdiskError::Told(format!("the emulated disk cannot be measured: {error}"));
     let asked = serde_json::to_string(asked).map_err(|error| failed(&error))?;
-    let start = |program| Command::new(program).args(["emulate", "ask", &asked]).stdin(Stdio::from(device)).output();
+    let start = |program| {
+        let mut command = Command::new(program);
+        command.args(["emulate", "ask", &asked]).stdin(Stdio::from(device));
+        // It holds the device open: without the emulator it would be in the way of who clears up.
+        sys::child::dies_with_us(&mut command, rustix::process::Signal::KILL).output()
+    };
     let output = std::env::current_exe().and_then(start).map_err(|error| failed(&error))?;
     serde_json::from_slice(&output.stdout).map_err(|_| {
         let said = String::from_utf8_lossy(&output.stderr);
