@@ -5,10 +5,11 @@
 use crate::error::ChangeError;
 use crate::journal::{Journal, Standing};
 use crate::kind::{Change, Present, Reversible};
+use crate::swap_area;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use sys::process::{Identity, Life};
 
@@ -23,6 +24,9 @@ pub(crate) struct HelperChange {
     /// What it is, for people.
     what: String,
     process: Identity,
+    /// The block device that it serves: while swap is on it, all that lies there would go with the process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    serves: Option<PathBuf>,
 }
 
 impl HelperChange {
@@ -63,7 +67,10 @@ impl Reversible for HelperChange {
     fn present(&self) -> Result<Present, ChangeError> {
         match self.process.life() {
             Ok(Life::Gone) => Ok(Present::Before),
-            Ok(Life::Alive) => Ok(Present::Wanted),
+            Ok(Life::Alive) => Ok(match self.serves.as_deref().filter(|device| swap_area::is_on(device)) {
+                Some(device) => Present::Away(format!("serves {}, on which swap is on", device.display())),
+                None => Present::Wanted,
+            }),
             Ok(Life::Unknowable) => {
                 Ok(Present::Away("belongs to another PID namespace or may not be looked at by this user".to_owned()))
             }
@@ -107,8 +114,20 @@ impl Helper {
             source,
         })?;
         let id = format!("{run}-helper-{child_pid}-{}", process.start_ticks);
-        let standing = journal.begin(run, id, Change::Helper(HelperChange { what: what.to_owned(), process }))?;
+        let change = HelperChange { what: what.to_owned(), process, serves: None };
+        let standing = journal.begin(run, id, Change::Helper(change))?;
         Ok(Helper { journal: journal.clone(), standing: Some(standing) })
+    }
+
+    /// Notes which block device it serves: it is not ended while swap is on that.
+    ///
+    /// # Errors
+    /// [`ChangeError::Journal`].
+    pub fn serves(&mut self, device: &Path) -> Result<(), ChangeError> {
+        let Some(standing) = &mut self.standing else { return Ok(()) };
+        let Change::Helper(change) = &standing.change else { return Ok(()) };
+        let change = HelperChange { serves: Some(device.to_owned()), ..change.clone() };
+        self.journal.rewrite(standing, Change::Helper(change))
     }
 
     /// Ends it now, with up to 15 s for its own clearing up, and tells whether that went well.
@@ -165,7 +184,7 @@ mod tests {
     fn one_that_does_not_listen_is_killed() {
         let mut deaf = shell("trap '' TERM; echo; while :; do sleep 1; done");
         ready(&mut deaf);
-        let change = HelperChange { what: "deaf".into(), process: Identity::of(deaf.id()).unwrap() };
+        let change = HelperChange { what: "deaf".into(), process: Identity::of(deaf.id()).unwrap(), serves: None };
         assert_eq!(change.present().unwrap(), Present::Wanted);
         change.finish(Duration::from_millis(50)).unwrap();
         assert_eq!(deaf.wait().unwrap().signal(), Some(9));

@@ -89,6 +89,11 @@ fn find(table: &str, area: &Path) -> Option<Bytes> {
     })
 }
 
+/// Whether an area is on, as far as the table tells.
+pub(crate) fn is_on(area: &Path) -> bool {
+    table().is_ok_and(|table| find(&table, area).is_some())
+}
+
 fn table() -> io::Result<String> {
     match std::fs::read_to_string(SWAPS) {
         // A kernel without swap.

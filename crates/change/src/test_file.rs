@@ -59,6 +59,9 @@ impl Reversible for FileChange {
                 return Err(ChangeError::Undo { action: "look at", path: self.target.clone(), source });
             }
         };
+        if crate::swap_area::is_on(&self.target) {
+            return Ok(Present::Away("is in use as swap; switch it off with swapoff".to_owned()));
+        }
         let neither = |how: &str| Ok(Present::Neither(how.to_owned()));
         if !metadata.is_file() {
             neither("became something other than a plain file")

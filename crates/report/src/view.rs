@@ -1,6 +1,7 @@
 //! The bridge from a record to what `study` reads: `study` stands below `record`'s neighbours and knows nothing of how a
 //! record is kept, so its view borrows the parts that mean something.
 
+use basics::Nanos;
 use observe::Sample;
 use record::{Origin, Record, State, StepRecord};
 use study::{Comparison, RunView, StepSummary, StepView};
@@ -92,7 +93,10 @@ pub(crate) fn comparisons<'a>(
 /// The samples of a step without those from before its measurement: what they show is our own preparation and warm-up.
 pub(crate) fn measured<'a>(record: &'a Record, step: &StepRecord) -> Vec<&'a Sample> {
     let from = step.measured_from.unwrap_or_default();
-    of_step(&record.samples, step.index).into_iter().filter(|sample| sample.at >= from).collect()
+    // What a process under pressure gives back when it ends is no part of it either.
+    let until = step.load.as_ref().map_or(Nanos(u64::MAX), |_| from + step.elapsed);
+    let during = |sample: &&Sample| (from..=until).contains(&sample.at);
+    of_step(&record.samples, step.index).into_iter().filter(during).collect()
 }
 
 fn of_step<T>(series: &[(u32, T)], index: u32) -> Vec<&T> {

@@ -79,6 +79,9 @@ pub enum RunError {
         /// What it had when it was ended.
         filled: basics::Bytes,
     },
+    /// By a signal.
+    #[error("interrupted")]
+    Interrupted,
     /// Ended before its time, before the machine froze.
     #[error("{why}; what was measured until then is kept")]
     Watchdog {
@@ -139,6 +142,7 @@ impl RunError {
             | RunError::Engine(_)
             | RunError::Load { .. }
             | RunError::Watchdog { .. }
+            | RunError::Interrupted
             | RunError::TooLittle { .. } => FailKind::Other,
         }
     }
@@ -169,6 +173,7 @@ impl RunError {
             | RunError::TooLittle { .. }
             | RunError::DoesNotFit { .. }
             | RunError::Watchdog { .. }
+            | RunError::Interrupted
             | RunError::Load { .. }
             | RunError::Operation { .. }
             | RunError::Astray { .. } => Kind::Failed,

@@ -40,7 +40,12 @@ impl Running<'_, '_> {
     /// Runs the step; whatever happens there is an account of it.
     pub fn run(mut self, step: &Step, targets: &mut Targets<'_>) -> Done {
         let mut account = blank(self.index, step, targets.describe(step.target), State::Done);
-        let error = self.attempt(step, targets, &mut account).err();
+        let mut error = self.attempt(step, targets, &mut account).err();
+        if let Some(RunError::Interrupted) = error {
+            error = None;
+            account.state = State::Interrupted;
+            account.ended_by = "interrupted".to_owned();
+        }
         if let Some(error) = &error {
             account.state = State::Failed(error.failure());
             if account.ended_by.is_empty() {

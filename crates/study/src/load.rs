@@ -10,9 +10,13 @@ use basics::units::significant;
 use basics::{Bytes, FailKind, Known, Latencies, Why};
 use observe::Sample;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Fewer major faults a second than this do not matter: memory fits.
 const FEW: f64 = 10.0;
+/// Readahead by address takes at most 2 to the power of this many pages, whatever vm.page-cluster is
+/// (`SWAP_RA_ORDER_CEILING` in mm/swap_state.c, 64-bit).
+const READAHEAD_ORDER: u32 = 5;
 /// A compressed cache that answers so much of what is read answers for the tier.
 const MOSTLY: f64 = 0.9;
 
@@ -179,12 +183,14 @@ fn unmeasured(steps: &[&StepView<'_>]) -> &'static str {
 
 /// What the disks below give in sequence, together, MB/s.
 fn disk(load: &Load) -> Option<f64> {
-    let rates = load.areas.iter().map(|area| {
-        let (bytes, time) = area.sequential?;
-        (time.0 > 0).then(|| bytes.0 as f64 / 1e6 / time.secs())
-    });
-    let rates = rates.collect::<Option<Vec<f64>>>()?;
-    (!rates.is_empty()).then(|| rates.iter().sum())
+    // Two areas on one disk share what it gives.
+    let mut by_disk: BTreeMap<&str, f64> = BTreeMap::new();
+    for area in &load.areas {
+        let (bytes, time) = area.sequential.filter(|(bytes, time)| bytes.0 > 0 && time.0 > 0)?;
+        let rate = by_disk.entry(area.disk.as_deref().unwrap_or(&area.path)).or_default();
+        *rate = rate.max(bytes.0 as f64 / 1e6 / time.secs());
+    }
+    (!by_disk.is_empty()).then(|| by_disk.values().sum())
 }
 
 /// Why the row is as it is.
@@ -207,7 +213,7 @@ fn why(row: &LoadRow, steps: &[&StepView<'_>]) -> String {
         return sentence;
     }
     let cluster = load.settings.get("/proc/sys/vm/page-cluster").and_then(|pages| pages.parse::<u32>().ok());
-    let at_once = cluster.map(|pages| Bytes(load.page.0 << pages.min(16)));
+    let at_once = cluster.map(|pages| Bytes(load.page.0 << pages.min(READAHEAD_ORDER)));
     let per_fault = row.mbps.get().zip(row.faults_per_s.get()).map(|(mbps, faults)| mbps * 1e6 / faults);
     let share = row.swap_mbps.get().zip(row.disk_mbps.get()).map(|((read, _), disk)| 100.0 * read / disk);
     match (step.job.order, share, at_once) {
@@ -249,8 +255,8 @@ fn compressed(step: &StepView<'_>, load: &Load) -> Option<String> {
     let (first, last) = step.samples.first().zip(step.samples.last())?;
     let moved = |key: &str| Some(last.vm.get(key)?.saturating_sub(*first.vm.get(key)?) as f64);
     let (cached, read) = (moved("zswpin")?, moved("pswpin")?);
-    // Since Linux 6.1 what zswap answers counts as swapped in as well.
-    let share = cached / read.max(cached).max(1.0);
+    // What zswap answers is not counted as swapped in (`swap_read_folio` in mm/page_io.c): the two are apart.
+    let share = cached / (cached + read).max(1.0);
     (share > MOSTLY)
         .then(|| format!("compression holds it: zswap answers {} % of what is read", significant(100.0 * share)))
 }

@@ -9,8 +9,17 @@ use std::ptr::NonNull;
 /// Bytes that new programs can have without swapping: `MemAvailable` of `/proc/meminfo` (Linux 3.14 and later); nothing
 /// where the kernel does not tell.
 pub fn available() -> Option<u64> {
+    meminfo("MemAvailable:")
+}
+
+/// Bytes of swap that are free (`SwapFree`), of all areas; nothing where the kernel does not tell.
+pub fn swap_free() -> Option<u64> {
+    meminfo("SwapFree:")
+}
+
+fn meminfo(key: &str) -> Option<u64> {
     let meminfo = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let line = meminfo.lines().find_map(|line| line.strip_prefix(key))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 

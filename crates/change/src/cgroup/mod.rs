@@ -207,7 +207,7 @@ impl Cgroup {
                 self.put("memory.swappiness", &swappiness.to_string())?;
             } else {
                 self.notes.push(format!(
-                    "control groups v2 have no swappiness of their own; set vm.swappiness to {swappiness} for all"
+                    "control groups v2 have no swappiness of their own: not {swappiness} of the group's but vm.swappiness decides"
                 ));
             }
         }

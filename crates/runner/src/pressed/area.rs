@@ -2,13 +2,13 @@
 //! while it holds nothing yet, then switched on.
 
 use super::Needs;
-use crate::RunError;
+use crate::{RunError, errno};
 use basics::job::{Block, Direction, Stop};
 use basics::pressure::{Area as Spec, AreaSeen, Compressed};
 use basics::units::MIB;
 use basics::{Bytes, Interval, Job, Nanos};
 use change::{Helper, SwapOn, TestFile, Zram, guard, swap_area};
-use engine::Control;
+use engine::{Control, Ended};
 use machine::Root;
 use rustix::fs::{Mode, OFlags};
 use serde_json::Value as Json;
@@ -102,6 +102,7 @@ impl Area {
         let (base, path) = match (spec, emulator) {
             (Spec::Emulated { .. }, Some(mut starting)) => {
                 let path = starting.device()?;
+                starting.helper.serves(&path)?;
                 (Base::Emulated(Some(starting.helper), starting.child), path)
             }
             (Spec::Zram { algorithm, size }, _) => {
@@ -114,7 +115,10 @@ impl Area {
                 let path = file.path().to_owned();
                 (Base::File(file), path)
             }
-            (Spec::Device { path, .. }, _) => (Base::Device, path.clone()),
+            // As the kernel's tables have it, however it was named.
+            (Spec::Device { path, .. }, _) => {
+                (Base::Device, std::fs::canonicalize(path).unwrap_or_else(|_| path.clone()))
+            }
             (Spec::Emulated { name, .. }, None) => return Err(failed(format!("{name} was not started"))),
         };
         let mut area = Area { seen: AreaSeen::default(), swap: None, base, path };
@@ -146,7 +150,7 @@ impl Area {
                     let grant = guard::device_for_writing(Path::new("/"), path, destroy.as_deref())?;
                     grant.into_fd(false)?
                 }
-                None => return self.given(path),
+                None => return self.given(path, needs),
             },
             _ => open(OFlags::RDWR)?,
         };
@@ -159,19 +163,28 @@ impl Area {
             let direct = open(OFlags::RDWR | OFlags::DIRECT)?;
             if matches!(self.base, Base::File(_)) {
                 // A file that was only allocated is read without its disk.
-                sequential(&direct, Direction::Write, len, Stop { bytes: Some(len), ..Stop::default() }, needs)?;
+                sequential(
+                    &direct,
+                    &self.path,
+                    Direction::Write,
+                    len,
+                    Stop { bytes: Some(len), ..Stop::default() },
+                    needs,
+                )?;
             }
             let stop = Stop { time: Some(SEQUENTIAL), bytes: Some(len), ..Stop::default() };
-            self.seen.sequential = Some(sequential(&direct, Direction::Read, len, stop, needs)?);
+            self.seen.sequential = Some(sequential(&direct, &self.path, Direction::Read, len, stop, needs)?);
         }
         Ok(swap_area::format(&File::from(file), len, "tiermark")?)
     }
 
     /// A device that holds a swap area already is taken as it is.
-    fn given(&mut self, path: &Path) -> Result<(), RunError> {
+    fn given(&mut self, path: &Path, needs: &Needs<'_>) -> Result<(), RunError> {
         let direct = guard::device_for_reading(path, true)?;
         let len = Bytes(sys::file::block_device_size(&direct).map_err(|source| self.trouble(source))?);
         self.seen.size = len;
+        let stop = Stop { time: Some(SEQUENTIAL), bytes: Some(len), ..Stop::default() };
+        self.seen.sequential = Some(sequential(&direct, path, Direction::Read, len, stop, needs)?);
         Ok(())
     }
 
@@ -204,13 +217,17 @@ impl Area {
     pub fn take_down(mut self) -> Vec<RunError> {
         let mut troubles = Vec::new();
         troubles.extend(self.swap.take().and_then(|swap| swap.off().err()));
+        // Where it could not be switched off, what is below says so and stays: pages lie there.
+        let stays = !troubles.is_empty();
         troubles.extend(match self.base {
             Base::File(file) => file.remove().err(),
             Base::Device => None,
             Base::Zram(zram) => zram.and_then(|zram| zram.remove().err()),
             Base::Emulated(helper, mut child) => {
                 let ended = helper.and_then(|helper| helper.end().err());
-                let _ = child.wait();
+                if !stays {
+                    let _ = child.wait();
+                }
                 ended
             }
         });
@@ -225,13 +242,16 @@ fn open(path: &Path, flags: OFlags) -> Result<OwnedFd, RunError> {
 
 /// Whether the kernel takes a disk for one that turns.
 fn rotational(disk: &str) -> Option<bool> {
-    let text = std::fs::read_to_string(format!("/sys/class/block/{disk}/queue/rotational")).ok()?;
+    // A partition's queue is its disk's, the folder above.
+    let below = ["queue", "../queue"].map(|queue| format!("/sys/class/block/{disk}/{queue}/rotational"));
+    let text = below.iter().find_map(|path| std::fs::read_to_string(path).ok())?;
     Some(text.trim() == "1")
 }
 
 /// Reads or writes from the start in pieces of 1 MiB, four at a time.
 fn sequential(
     fd: &OwnedFd,
+    path: &Path,
     direction: Direction,
     len: Bytes,
     stop: Stop,
@@ -240,5 +260,13 @@ fn sequential(
     let job = Job { direction, block: Block::Fixed(Bytes(MIB)), depth: 4, stop, ..Job::default() };
     let target = engine::Target::File { fd: fd.as_fd(), len, alignment: Bytes(4096), direct: true };
     let outcome = engine::run(&job, target, &Control::new(needs.interrupted), &mut |_: &Interval| {})?;
-    Ok((Bytes(outcome.read.bytes + outcome.write.bytes), outcome.elapsed))
+    match outcome.ended {
+        Ended::Cancelled => Err(RunError::Interrupted),
+        Ended::Failed { offset, errno, .. } => {
+            let what = if direction == Direction::Read { "reading" } else { "writing" };
+            let target = path.display().to_string();
+            Err(RunError::Operation { what, offset, target, reason: errno::in_words(errno), errno })
+        }
+        _ => Ok((Bytes(outcome.read.bytes + outcome.write.bytes), outcome.elapsed)),
+    }
 }

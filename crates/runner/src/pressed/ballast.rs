@@ -6,6 +6,7 @@ use crate::RunError;
 use basics::Bytes;
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -59,6 +60,8 @@ impl Ballast {
         let words = serde_json::to_string(&Errand::Hold(hold)).map_err(|error| failed(error.to_string()))?;
         let mut command = Command::new(program);
         command.args(["load", "errand", &words]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        // Ctrl-C at a terminal is for the measuring process alone, which then ends this one.
+        command.process_group(0);
         sys::child::dies_with_us(&mut command, rustix::process::Signal::KILL);
         let mut ballast = Ballast(command.spawn().map_err(|error| failed(error.to_string()))?);
         let mut line = String::new();

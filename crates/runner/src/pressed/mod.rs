@@ -12,7 +12,7 @@ pub use toucher::Task;
 use crate::RunError;
 use area::Area;
 use ballast::Ballast;
-use basics::pressure::{Load, Pressed, Zswap};
+use basics::pressure::{Area as SpecArea, Load, Pressed, Zswap};
 use basics::{Bytes, Interval, Job, Nanos};
 use change::{Cgroup, Journal, Limits, Value};
 use engine::Outcome;
@@ -90,6 +90,12 @@ impl Pressing {
             notes: Vec::new(),
         };
         let swap = &spec.swap;
+        if swap.areas.is_empty() && spec.pressure.memory.is_none() && !needs.machine.swaps.is_empty() {
+            let what = "without --memory the process would use this machine's own swap, and no swap at all is not to be had: \
+                        give --memory SIZE, or switch that off";
+            return Err(RunError::Load { what: what.to_owned() });
+        }
+        fits_in_ram(spec)?;
         pressing.zswap(swap.zswap.as_ref(), needs)?;
         if let Some(pages) = swap.page_cluster {
             pressing.set(needs, PAGE_CLUSTER, &pages.to_string())?;
@@ -148,6 +154,7 @@ impl Pressing {
     /// The disks that its swap moves, as `/proc/diskstats` names them.
     pub fn disks(&self) -> Vec<String> {
         let mut disks: Vec<String> = self.areas.iter().filter_map(|area| area.seen.disk.clone()).collect();
+        disks.sort();
         disks.dedup();
         disks
     }
@@ -192,9 +199,14 @@ impl Pressing {
     /// The process was killed: by the kernel for want of memory, or by somebody.
     fn killed(&self, filled: Bytes, load: &Load) -> RunError {
         let (size, pressure) = (self.spec.size, self.spec.pressure.describe());
-        match load.oom_kills {
+        // The kernel counts what it kills for want of memory anywhere: full was the group only if it reached its limit.
+        let full = self.spec.pressure.memory.zip(load.peak).is_some_and(|(limit, peak)| peak.0 >= limit.0 / 20 * 19);
+        match load.oom_kills.filter(|_| full) {
             Some(1..) => RunError::DoesNotFit { size, pressure, swap: self.spec.swap.describe(), filled },
-            _ => RunError::Load { what: "the process that touches memory was killed from outside".to_owned() },
+            _ => RunError::Load {
+                what: "the process that touches memory was killed, by the kernel for want of RAM or by somebody"
+                    .to_owned(),
+            },
         }
     }
 
@@ -225,6 +237,33 @@ impl Pressing {
         }
         troubles.extend(values.into_iter().rev().filter_map(|value| value.restore().err()).map(RunError::from));
         troubles
+    }
+}
+
+/// Emulated disks and zram hold in RAM what is swapped to them, beside the limit.
+fn fits_in_ram(spec: &Pressed) -> Result<(), RunError> {
+    /// For everything else that runs.
+    const SPARE: u64 = 256 << 20;
+    let of = |area: &SpecArea| match area {
+        SpecArea::Emulated { .. } => 1.0,
+        // Half of it is what most pages compress to; what does not compress is the user's choice.
+        SpecArea::Zram { .. } => 0.5,
+        SpecArea::File { .. } | SpecArea::Device { .. } => 0.0,
+    };
+    let areas = &spec.swap.areas;
+    let share = areas.iter().map(of).sum::<f64>() / areas.len().max(1) as f64;
+    let limit = spec.pressure.memory.map_or(spec.size, |memory| memory.min(spec.size));
+    let needed = Bytes((share * spec.size.0 as f64) as u64 + limit.0);
+    match sys::memory::available() {
+        Some(available) if share > 0.0 && needed.0 + SPARE > available => {
+            let (what, available) = (spec.swap.describe(), Bytes(available));
+            let what = format!(
+                "{what} would hold pages in RAM, {needed} with the process itself, and only {available} are available; \
+                 take a smaller --size, or a disk"
+            );
+            Err(RunError::Load { what })
+        }
+        _ => Ok(()),
     }
 }
 

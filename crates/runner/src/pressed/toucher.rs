@@ -9,6 +9,7 @@ use basics::{Bytes, EngineUse, Interval, Job, Latencies, Nanos, Side};
 use engine::{Control, Ended, Outcome};
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -208,6 +209,8 @@ pub(crate) fn run(
         serde_json::to_string(&Errand::Touch(Box::new(task.clone()))).map_err(|error| failed(error.to_string()))?;
     let mut command = Command::new(program);
     command.args(["load", "errand", &words]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+    // Ctrl-C at a terminal is for the measuring process alone, which then ends this one.
+    command.process_group(0);
     sys::child::dies_with_us(&mut command, rustix::process::Signal::KILL);
     let mut child =
         command.spawn().map_err(|error| failed(format!("{} cannot be started: {error}", program.display())))?;
@@ -226,6 +229,12 @@ pub(crate) fn run(
             Err(RecvTimeoutError::Timeout) => continue,
             Err(RecvTimeoutError::Disconnected) => {
                 let status = wait(&mut child);
+                if let Some(why) = ended_early {
+                    return Err(Trouble::Failed(RunError::Watchdog { why }));
+                }
+                if cancel.load(Relaxed) {
+                    return Err(Trouble::Failed(RunError::Interrupted));
+                }
                 return Err(match status {
                     Some(status) if is_killed(&status) => Trouble::Killed(filling),
                     status => failed(format!(

@@ -1,6 +1,6 @@
 //! Ends a run before the machine freezes. What it goes by is the kernel's own account of waiting: the share of the last ten
 //! seconds in which everything that wanted to run waited for memory or for I/O (PSI `full avg10`,
-//! Documentation/accounting/psi.rst), of the cgroup where there is one; and, where nothing limits the run, what is left of RAM.
+//! Documentation/accounting/psi.rst), of the cgroup where there is one; and, where nothing limits the run, what is left of RAM and swap.
 //! Waiting for a page from swap is waiting for I/O to the kernel, unless the page had been in use shortly before.
 
 use basics::Bytes;
@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 /// Between two looks.
 const EVERY: Duration = Duration::from_millis(250);
-/// Of the machine's RAM; with less available no program can be started to end the run by hand.
-const LEAST_AVAILABLE: Bytes = Bytes(48 << 20);
+/// With less of RAM available, and less of swap free, no program can be started to end the run by hand.
+const LEAST: Bytes = Bytes(48 << 20);
 const PSI: &str = "/proc/pressure/memory";
 const PSI_IO: &str = "/proc/pressure/io";
 
@@ -51,7 +51,10 @@ impl Watchdog {
             ));
         }
         let available = sys::memory::available().map(Bytes).filter(|_| self.unlimited)?;
-        (available < LEAST_AVAILABLE).then(|| format!("ended by the watchdog: only {available} of RAM were available"))
+        let free = sys::memory::swap_free().map_or(Bytes(0), Bytes);
+        let out_of_both = available < LEAST && free < LEAST;
+        out_of_both
+            .then(|| format!("ended by the watchdog: only {available} of RAM were available, and {free} of swap"))
     }
 }
 

@@ -49,6 +49,10 @@ fn swap(context: &Context, args: &SwapArgs) -> Result<ExitCode> {
         }
         return Ok(ExitCode::SUCCESS);
     }
+    if !rustix::process::geteuid().is_root() {
+        let needs = "swap and memory cgroups are set up by root alone; try again with sudo, or see what would be done with --dry-run";
+        return Err(Missing(needs.to_owned()).into());
+    }
     let finished = execute(context, machine, plan, args.progress)?;
     let record = context.open_for_reading()?.load(&finished.id)?;
     if context.json {
@@ -84,7 +88,7 @@ fn request(args: &SwapArgs, machine: &Machine) -> Result<swap::Request> {
     let part = |bytes: Bytes| Bytes((bytes.0 as f64 * smaller(whole).0 as f64 / whole.0.max(1) as f64) as u64);
     let memory = size("--memory", &args.memory)?.map(part);
     let lock = match size("--leave", &args.leave)? {
-        Some(leave) => Some(all_but(leave, machine)?),
+        Some(leave) => Some(all_but(part(leave), machine)?),
         None => size("--lock", &args.lock)?.map(part),
     };
     let watchdog = args.watchdog.or(memory.is_none().then_some(WATCHDOG));
@@ -94,7 +98,7 @@ fn request(args: &SwapArgs, machine: &Machine) -> Result<swap::Request> {
         None => Nanos::from_millis(if args.quick { 1500 } else { 15_000 }),
     };
     Ok(swap::Request {
-        order: order(args)?,
+        order: order(args, smaller(whole))?,
         direction: if args.write { Direction::Write } else { Direction::Read },
         size: smaller(whole),
         pressure,
@@ -110,7 +114,8 @@ fn request(args: &SwapArgs, machine: &Machine) -> Result<swap::Request> {
     })
 }
 
-fn order(args: &SwapArgs) -> Result<Order, Usage> {
+/// In a region of this length that the threads share.
+fn order(args: &SwapArgs, size: Bytes) -> Result<Order, Usage> {
     Ok(match args.pattern {
         Pattern::Cyclic => Order::Sequential,
         Pattern::Random => Order::Uniform,
@@ -118,10 +123,12 @@ fn order(args: &SwapArgs) -> Result<Order, Usage> {
         Pattern::Stride => {
             let page = Bytes(rustix::param::page_size() as u64);
             let stride: Bytes = parsed("--stride", &args.stride)?;
-            let size: Bytes = parsed("--size", &args.size)?;
-            let places = u32::try_from(size.0 / stride.0.max(1)).unwrap_or(u32::MAX);
+            let part = size.0 / u64::from(args.threads.max(1));
+            let places = u32::try_from(part / stride.0.max(1)).unwrap_or(u32::MAX);
             if places == 0 || !stride.0.is_multiple_of(page.0) {
-                return Err(Usage(format!("--stride {stride} must be a multiple of {page} and less than --size")));
+                return Err(Usage(format!(
+                    "--stride {stride} must be a multiple of {page} and less than a thread's part of --size"
+                )));
             }
             Order::Strided { places, align: page }
         }

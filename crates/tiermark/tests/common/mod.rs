@@ -13,6 +13,7 @@ pub use emulated::{Emulated, Place, QUICK, emulation, in_kib, patiently, write_d
 use serde_json::Value;
 use std::fs;
 use std::io::Read;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -137,6 +138,13 @@ impl Home {
         let mut command = self.command(args);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         Running(Some(child))
+    }
+
+    /// The same at the head of a group of its own, as a shell starts it at a terminal.
+    pub fn start_leading<S: AsRef<str>>(&self, args: &[S]) -> Running {
+        let mut command = self.command(args);
+        command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Running(Some(command.spawn().unwrap()))
     }
 
     /// From here on commands of this home run as a user who owns nothing: nobody when root tests, else the tester.
