@@ -159,13 +159,17 @@ mod tests {
         transaction.commit()
     }
 
+    /// Today's and one more.
+    fn and(sql: &str) -> Vec<&str> {
+        MIGRATIONS.into_iter().chain([sql]).collect()
+    }
+
     #[test]
     fn a_later_version_starts_where_the_file_stands() {
         let mut db = Connection::open_in_memory().unwrap();
         migrated(&mut db, 0, &MIGRATIONS).unwrap();
         assert_eq!(kind(&db).unwrap(), Kind::Ours(VERSION));
-        let next = [VERSION_1, VERSION_2, VERSION_3, "ALTER TABLE run ADD COLUMN colour TEXT NOT NULL DEFAULT 'blue'"];
-        migrated(&mut db, VERSION, &next).unwrap();
+        migrated(&mut db, VERSION, &and("ALTER TABLE run ADD COLUMN colour TEXT NOT NULL DEFAULT 'blue'")).unwrap();
         assert_eq!(kind(&db).unwrap(), Kind::Ours(VERSION + 1));
         db.query_row("SELECT count(colour) FROM run", [], |row| row.get::<_, i64>(0)).unwrap();
     }
@@ -174,12 +178,7 @@ mod tests {
     fn a_migration_that_fails_leaves_the_file_as_it_was() {
         let mut db = Connection::open_in_memory().unwrap();
         migrated(&mut db, 0, &MIGRATIONS).unwrap();
-        let broken = [
-            VERSION_1,
-            VERSION_2,
-            VERSION_3,
-            "ALTER TABLE run ADD COLUMN colour TEXT; ALTER TABLE nowhere ADD COLUMN x",
-        ];
+        let broken = and("ALTER TABLE run ADD COLUMN colour TEXT; ALTER TABLE nowhere ADD COLUMN x");
         migrated(&mut db, VERSION, &broken).unwrap_err();
         assert_eq!(kind(&db).unwrap(), Kind::Ours(VERSION));
         db.query_row("SELECT colour FROM run", [], |row| row.get::<_, String>(0)).unwrap_err();
