@@ -201,6 +201,8 @@ pub enum Engine {
     Memory,
     /// Each page of memory touched by itself, major faults apart; of what may not fit into RAM.
     Touch,
+    /// The weights of a language model multiplied, one operation a token.
+    Decode,
     /// No operation was real: a device model in virtual time. Only what ran can be this, not what is asked for.
     Virtual,
 }
@@ -215,6 +217,7 @@ impl Engine {
             Engine::Mmap => "mmap",
             Engine::Memory => "memory",
             Engine::Touch => "touch",
+            Engine::Decode => "decode",
             Engine::Virtual => "virtual",
         }
     }

@@ -1,6 +1,7 @@
 //! Memory under pressure, as data: how much of it is taken away, what the rest may be swapped to, and what was seen of
 //! both. A plan states the first two, a record keeps the third.
 
+use crate::decoding::{Decoding, Generated};
 use crate::latency::Latencies;
 use crate::units::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
@@ -16,6 +17,20 @@ pub struct Pressed {
     pub pressure: Pressure,
     /// Where its pages go.
     pub swap: Swap,
+    /// What it does with its memory.
+    #[serde(default)]
+    pub work: Work,
+}
+
+/// What a process under pressure does with its memory.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Work {
+    /// Its pages are touched as the job says.
+    #[default]
+    Touch,
+    /// They are the weights of a model that makes tokens.
+    Decode(Box<Decoding>),
 }
 
 /// Memory taken away on purpose.
@@ -161,6 +176,8 @@ pub struct Load {
     pub oom_kills: Option<u64>,
     /// Length of a page.
     pub page: Bytes,
+    /// Of a language model: the tokens that it made.
+    pub generated: Option<Box<Generated>>,
 }
 
 /// A swap area as it was seen.

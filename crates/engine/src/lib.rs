@@ -9,6 +9,7 @@ mod blocking;
 mod buffers;
 mod collect;
 mod confidence;
+mod decode;
 mod entropy;
 mod gate;
 mod geometry;
@@ -26,6 +27,7 @@ mod stream;
 mod touch;
 mod worker;
 
+pub use decode::{Decoded, decode};
 pub use probe::{Choice, probe};
 pub use simulate::simulate;
 pub use touch::fill;
@@ -230,6 +232,11 @@ pub fn calibrate() -> Result<f64, EngineError> {
         Ok::<_, EngineError>(outcome.elapsed.0 as f64 / outcome.read.operations().max(1) as f64)
     };
     Ok(loop_cost(1)?.max(loop_cost(32)?))
+}
+
+/// Fills `piece` with bytes that nothing compresses, others for each `place`.
+pub fn random(piece: &mut [u8], seed: u64, place: u64) {
+    entropy::Filler::new(basics::job::Entropy::Incompressible, seed, place).fill(piece);
 }
 
 /// How long [`calibrate`] takes.

@@ -61,13 +61,19 @@ pub(crate) fn touch(mut worker: Worker<'_>, region: &Region) -> Finish {
     Finish { faults, ..worker.finish(ended, || Ok(())) }
 }
 
-/// Fills a region with what the job writes, each thread the part that it is going to touch, in rising order; where the job
-/// only reads it goes through it once more, so that what will be swapped has its copy there, as after a while. False when
+/// Fills a region with what the job writes, each thread the part that it is going to touch, in rising order, and goes through
+/// it once more where `again`, so that what will be swapped has its copy there, as after a while. False when
 /// `cancel` was set meanwhile; `told` is called now and then with how much is done.
 ///
 /// # Errors
 /// When no thread can be had, or the job does not fit.
-pub fn fill(job: &Job, region: &Region, cancel: &AtomicBool, mut told: impl FnMut(Bytes)) -> Result<bool, EngineError> {
+pub fn fill(
+    job: &Job,
+    region: &Region,
+    again: bool,
+    cancel: &AtomicBool,
+    mut told: impl FnMut(Bytes),
+) -> Result<bool, EngineError> {
     /// Between two looks.
     const LOOK: std::time::Duration = std::time::Duration::from_millis(20);
     let shares = crate::geometry::shares_within(job, Bytes(region.size() as u64), true)?;
@@ -75,7 +81,7 @@ pub fn fill(job: &Job, region: &Region, cancel: &AtomicBool, mut told: impl FnMu
     std::thread::scope(|scope| {
         let mut threads = Vec::with_capacity(shares.len());
         for share in &shares {
-            let fill = || part(job, region, share, &stop, &done);
+            let fill = || part(job, region, share, again, (&stop, &done));
             let thread = std::thread::Builder::new().spawn_scoped(scope, fill);
             threads.push(thread.map_err(|source| {
                 stop.store(true, Relaxed);
@@ -95,7 +101,7 @@ pub fn fill(job: &Job, region: &Region, cancel: &AtomicBool, mut told: impl FnMu
     })
 }
 
-fn part(job: &Job, region: &Region, share: &Share, stop: &AtomicBool, done: &AtomicU64) {
+fn part(job: &Job, region: &Region, share: &Share, again: bool, (stop, done): (&AtomicBool, &AtomicU64)) {
     let mut filler = Filler::new(job.entropy, job.seed, u64::from(share.thread));
     let mut piece = vec![0; PIECE];
     let (mut at, end) = (share.base as usize, (share.base + share.len) as usize);
@@ -107,7 +113,7 @@ fn part(job: &Job, region: &Region, share: &Share, stop: &AtomicBool, done: &Ato
         at += len;
         done.fetch_add(len as u64, Relaxed);
     }
-    if !job.direction.writes() {
+    if again {
         let pieces = (share.base as usize..end).step_by(PIECE).take_while(|_| !stop.load(Relaxed));
         pieces.for_each(|at| {
             black_box(region.load(at, PIECE.min(end - at)));

@@ -415,7 +415,7 @@ fn touched_memory_that_fits_has_no_major_faults() {
     for (direction, threads) in [(Direction::Read, 1), (Direction::Write, 2)] {
         let job = Job { direction, threads, stop, engine: Engine::Touch, direct: false, ..Job::default() };
         let mut told = 0;
-        assert!(engine::fill(&job, &region, &AtomicBool::new(false), |done| told = done.0).unwrap());
+        assert!(engine::fill(&job, &region, true, &AtomicBool::new(false), |done| told = done.0).unwrap());
         assert!(told <= 8 << 20);
         assert!((0..8 << 20).step_by(4096).all(|at| (0..8).any(|line| region.load(at + 64 * line, 64) != 0)));
         let outcome = measure(&job, Target::Touched { region: &region });
@@ -424,6 +424,6 @@ fn touched_memory_that_fits_has_no_major_faults() {
         assert_eq!(outcome.read.bytes + outcome.write.bytes, 24 << 20);
         assert!(outcome.faults.is_empty(), "{:?}", outcome.faults.max());
     }
-    let cancelled = engine::fill(&Job::default(), &region, &AtomicBool::new(true), |_| {}).unwrap();
+    let cancelled = engine::fill(&Job::default(), &region, false, &AtomicBool::new(true), |_| {}).unwrap();
     assert!(!cancelled);
 }

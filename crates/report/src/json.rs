@@ -135,7 +135,8 @@ pub(crate) fn run_of(record: &Record, summaries: &[StepSummary]) -> Value {
     let steps: Vec<Value> =
         record.steps.iter().zip(summaries).map(|(step, summary)| self::step(step, summary)).collect();
     let findings = findings(&study::findings(&view(record)));
-    let rows: Vec<Value> = study::load_rows(&view(record)).iter().map(load_row).collect();
+    let mut rows: Vec<Value> = study::load_rows(&view(record)).iter().map(load_row).collect();
+    rows.extend(study::token_rows(&view(record)).iter().map(token_row));
     let document = head("tiermark.run/1", record).with("findings", findings);
     document.maybe("rows", (!rows.is_empty()).then_some(rows)).with("steps", steps).build()
 }
@@ -156,6 +157,29 @@ fn load_row(row: &LoadRow) -> Value {
         .known("cpu_percent", &row.cpu_percent, |v| number(*v))
         .known("iowait_percent", &row.iowait_percent, |v| number(*v))
         .known("memory_full_percent", &row.stalled_percent, |v| number(*v))
+        .with("visits", row.visits)
+        .with("why", row.why.as_str())
+        .build()
+}
+
+/// A tier under a language model.
+fn token_row(row: &study::TokenRow) -> Value {
+    Object::default()
+        .with("tier", row.tier.as_str())
+        .with("model", row.model.as_str())
+        .known("total_s", &row.total_s, |v| number(*v))
+        .known("load_s", &row.load_s, |v| number(*v))
+        .known("tps", &row.tps, |v| number(*v))
+        .maybe("tps_range", row.range_tps.map(pair))
+        .known("ttft_s", &row.ttft_s, |v| number(*v))
+        .known("cpu_percent", &row.cpu_percent, |v| number(*v))
+        .known("iowait_percent", &row.iowait_percent, |v| number(*v))
+        .known("major_faults_per_s", &row.faults_per_s, |v| number(*v))
+        .known("bytes_per_token", &row.read_per_token, |v| json!(v.round() as u64))
+        .maybe("touched_per_token", row.touched.map(|bytes| bytes.0))
+        .known("bound_tps", &row.bound_tps, |v| number(*v))
+        .known("share_of_bound", &row.share_of_bound, |v| number(*v))
+        .known("disk_MBps", &row.disk_mbps, |v| number(*v))
         .with("visits", row.visits)
         .with("why", row.why.as_str())
         .build()

@@ -28,6 +28,7 @@ mod summary;
 mod sweeps;
 #[cfg(test)]
 mod testing;
+mod tokens;
 mod work;
 
 pub use beside::beside;
@@ -39,3 +40,4 @@ pub use spread::{Spread, shares, spread};
 pub use stalls::{Stall, stalls};
 pub use summary::{latency, summarise};
 pub use sweeps::{Axis, Point, Sweep, sweeps};
+pub use tokens::{TokenRow, token_headline, token_rows};

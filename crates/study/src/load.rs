@@ -3,7 +3,7 @@
 
 use crate::findings::times;
 use crate::model::{RunView, State, StepView};
-use basics::job::Order;
+use basics::job::{Engine, Order};
 use basics::pressure::Load;
 use basics::stats::median;
 use basics::units::significant;
@@ -53,15 +53,22 @@ pub struct LoadRow {
 
 /// The rows of a run, in the order of its tiers; empty where it was no workload.
 pub fn load_rows(run: &RunView<'_>) -> Vec<LoadRow> {
+    by_tier(run, Engine::Touch).map(|(tier, steps)| row(tier, &steps)).collect()
+}
+
+/// The steps that one engine made, by their tier, in the order of the tiers.
+pub(crate) fn by_tier<'a>(
+    run: &'a RunView<'a>,
+    engine: Engine,
+) -> impl Iterator<Item = (&'a str, Vec<&'a StepView<'a>>)> + 'a {
+    let steps = move || run.steps.iter().filter(move |step| step.job.engine == engine);
     let mut tiers: Vec<&str> = Vec::new();
-    let pressed = || run.steps.iter().filter(|step| step.job.engine == basics::job::Engine::Touch);
-    for tier in pressed().filter_map(|step| step.tier) {
+    for tier in steps().filter_map(|step| step.tier) {
         if !tiers.contains(&tier) {
             tiers.push(tier);
         }
     }
-    let of = |tier: &str| pressed().filter(|step| step.tier == Some(tier)).collect::<Vec<_>>();
-    tiers.into_iter().map(|tier| row(tier, &of(tier))).collect()
+    tiers.into_iter().map(move |tier| (tier, steps().filter(|step| step.tier == Some(tier)).collect()))
 }
 
 /// The answer in one sentence: the fastest tier and the slowest, and how far they are apart.
@@ -120,7 +127,7 @@ impl Visit {
 }
 
 /// Shares of all processors' time: in use, and idle with I/O under way. A guest's time is in the user's already.
-fn cpu(first: &Sample, last: &Sample) -> Option<(f64, f64)> {
+pub(crate) fn cpu(first: &Sample, last: &Sample) -> Option<(f64, f64)> {
     let (before, after) = (first.cpu_ticks?, last.cpu_ticks?);
     let spent: Vec<f64> = after.iter().zip(before).map(|(after, before)| after.saturating_sub(before) as f64).collect();
     let all: f64 = spent.iter().sum();
@@ -171,7 +178,7 @@ fn row(tier: &str, steps: &[&StepView<'_>]) -> LoadRow {
 }
 
 /// In a word or two, why there are no figures.
-fn unmeasured(steps: &[&StepView<'_>]) -> &'static str {
+pub(crate) fn unmeasured(steps: &[&StepView<'_>]) -> &'static str {
     let failed = steps.iter().find_map(|step| step.failed);
     match failed {
         Some((FailKind::NoRoom, _)) => "does not fit",
@@ -182,7 +189,7 @@ fn unmeasured(steps: &[&StepView<'_>]) -> &'static str {
 }
 
 /// What the disks below give in sequence, together, MB/s.
-fn disk(load: &Load) -> Option<f64> {
+pub(crate) fn disk(load: &Load) -> Option<f64> {
     // Two areas on one disk share what it gives.
     let mut by_disk: BTreeMap<&str, f64> = BTreeMap::new();
     for area in &load.areas {
@@ -270,7 +277,7 @@ fn compressed(step: &StepView<'_>, load: &Load) -> Option<String> {
 mod tests {
     use super::*;
     use crate::testing::{Run, Step};
-    use basics::job::{Block, Engine};
+    use basics::job::Block;
     use basics::pressure::{AreaSeen, Compressed};
     use basics::units::MIB;
     use basics::{Interval, Job, Nanos, Side};

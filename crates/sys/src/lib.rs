@@ -14,3 +14,4 @@ pub mod region;
 pub mod ring;
 pub mod swap;
 pub mod thread;
+pub mod weights;

@@ -43,6 +43,10 @@ impl Region {
     pub fn size(&self) -> usize {
         self.len
     }
+    /// Where it begins.
+    pub(crate) fn start(&self) -> *const u8 {
+        self.at.as_ptr()
+    }
     /// Length of a page in bytes.
     pub fn page(&self) -> usize {
         self.page

@@ -289,6 +289,9 @@ pub enum LoadVerb {
     /// Touch memory that does not fit: how often it can be gone through on each tier, what a page fault costs there, and what
     /// of the disk's own rate arrives.
     Swap(Box<SwapArgs>),
+    /// Decode as a language model does, without the model: how many tokens a second it would make on each tier, and what bounds
+    /// them.
+    Decode(Box<DecodeArgs>),
     /// Be one of the processes that a workload is made of.
     #[command(hide = true)]
     Errand {
@@ -306,6 +309,35 @@ pub struct SwapArgs {
     /// How much memory is touched.
     #[arg(long, default_value = "1000M")]
     pub size: String,
+    /// Change the pages instead of reading them.
+    #[arg(long)]
+    pub write: bool,
+    /// What the pages hold, which matters to zram and zswap: half of each page is random, all of it, or nothing.
+    #[arg(long, value_enum, default_value_t = Content::Half)]
+    pub content: Content,
+    /// Exponent of --pattern zipf.
+    #[arg(long, default_value_t = 1.2)]
+    pub theta: f64,
+    /// Distance of --pattern stride.
+    #[arg(long, default_value = "64KiB", value_name = "SIZE")]
+    pub stride: String,
+    /// Threads, each with its own part.
+    #[arg(long, default_value_t = 1)]
+    pub threads: u32,
+    /// How long each row is measured, once its memory is filled; default 15s.
+    #[arg(long, value_name = "TIME")]
+    pub runtime: Option<String>,
+    /// An eighth of all sizes and a tenth of the time.
+    #[arg(long)]
+    pub quick: bool,
+    /// Memory, tiers and the like.
+    #[command(flatten)]
+    pub pressed: PressedArgs,
+}
+
+/// What every workload takes: the memory that it has, and where the rest goes.
+#[derive(Debug, Args)]
+pub struct PressedArgs {
     /// How much of it may stay in RAM: a memory cgroup with this limit is made for the run.
     #[arg(long, value_name = "SIZE")]
     pub memory: Option<String>,
@@ -331,30 +363,9 @@ pub struct SwapArgs {
     /// Where the ladder's files are made.
     #[arg(long, value_name = "DIR", default_value = "/var/tmp")]
     pub disk: Option<PathBuf>,
-    /// Change the pages instead of reading them.
-    #[arg(long)]
-    pub write: bool,
-    /// What the pages hold, which matters to zram and zswap: half of each page is random, all of it, or nothing.
-    #[arg(long, value_enum, default_value_t = Content::Half)]
-    pub content: Content,
-    /// Exponent of --pattern zipf.
-    #[arg(long, default_value_t = 1.2)]
-    pub theta: f64,
-    /// Distance of --pattern stride.
-    #[arg(long, default_value = "64KiB", value_name = "SIZE")]
-    pub stride: String,
-    /// Threads, each with its own part.
-    #[arg(long, default_value_t = 1)]
-    pub threads: u32,
-    /// How long each row is measured, once its memory is filled; default 15s.
-    #[arg(long, value_name = "TIME")]
-    pub runtime: Option<String>,
     /// Visit each tier so often, in turns.
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub repeat: u32,
-    /// An eighth of all sizes and a tenth of the time.
-    #[arg(long)]
-    pub quick: bool,
     /// vm.page-cluster meanwhile: 2 to the power of it are the pages read at a time.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=16))]
     pub page_cluster: Option<u32>,
@@ -370,6 +381,36 @@ pub struct SwapArgs {
     /// When to show progress.
     #[arg(long, value_enum, default_value_t = When::Auto)]
     pub progress: When,
+}
+
+/// What `load decode` takes.
+#[derive(Debug, Args)]
+pub struct DecodeArgs {
+    /// A model's file (GGUF); its header is read, its weights are made up.
+    #[arg(long, value_name = "FILE.gguf", required_unless_present = "shape", conflicts_with = "shape")]
+    pub model: Option<PathBuf>,
+    /// A made-up model: layers=28,embd=3072,ffn=8192,heads=24,kv_heads=8,vocab=128256,quant=Q4_K,tied=yes; the first two must be
+    /// there.
+    #[arg(long, value_name = "KEY=N,…")]
+    pub shape: Option<String>,
+    /// Tokens that are given.
+    #[arg(long, default_value_t = 16, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub prompt: u32,
+    /// Tokens that are made.
+    #[arg(long, default_value_t = 16, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=100_000))]
+    pub tokens: u32,
+    /// The weights are pages of a file on the tier, not memory that is swapped there.
+    #[arg(long)]
+    pub mapped: bool,
+    /// Threads that compute; default: as many as there are processors.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub threads: Option<u32>,
+    /// The longest that a row's tokens take; what was made until then counts.
+    #[arg(long, value_name = "TIME", default_value = "10m")]
+    pub runtime: String,
+    /// Memory, tiers and the like.
+    #[command(flatten)]
+    pub pressed: PressedArgs,
 }
 
 /// An order of touches.

@@ -116,7 +116,11 @@ impl Progress for Bar {
         if let Some(remaining) = &mut self.remaining {
             remaining.filling(index, done, self.step_began.elapsed().as_secs_f64());
         }
-        let what = if step.job.engine == Engine::Touch { "filling memory" } else { "writing the test file" };
+        let what = if matches!(step.job.engine, Engine::Touch | Engine::Decode) {
+            "filling memory"
+        } else {
+            "writing the test file"
+        };
         self.draw(index, Work::Filling, format!("{}  {what}, {done} of {of}", title(step)));
     }
 

@@ -32,7 +32,8 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
         Verb::Tiers(_) | Verb::Methods { .. } | Verb::Profiles { .. } | Verb::Man { .. } => true,
         Verb::Run(args) => args.dry_run,
         Verb::Emulate(args) => args.action.is_some(),
-        Verb::Load(LoadVerb::Swap(args)) => args.dry_run,
+        Verb::Load(LoadVerb::Swap(args)) => args.pressed.dry_run,
+        Verb::Load(LoadVerb::Decode(args)) => args.pressed.dry_run,
         _ => false,
     };
     if opens_no_store {

@@ -2,6 +2,7 @@
 //! has one target for each tier that is tried, and its steps visit them in turns, so that what changes meanwhile meets all.
 #![forbid(unsafe_code)]
 
+pub mod decode;
 pub mod swap;
 mod tier;
 

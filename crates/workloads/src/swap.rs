@@ -4,7 +4,7 @@
 use crate::{Tier, WorkloadError, room};
 use basics::job::{Block, Direction, Engine, Entropy, Order, Stop};
 use basics::plan::{Step, Target, step_seed};
-use basics::pressure::{Pressed, Pressure, Swap};
+use basics::pressure::{Pressed, Pressure, Swap, Work};
 use basics::units::MIB;
 use basics::{Bytes, Job, Nanos, Plan};
 use std::collections::BTreeMap;
@@ -66,7 +66,7 @@ impl Request {
         let room = room(self.size);
         let targets = self.tiers.iter().map(|tier| {
             let swap = Swap { page_cluster: self.page_cluster, swappiness: self.swappiness, ..tier.sized(room) };
-            Target::Pressed(Pressed { size: self.size, pressure: self.pressure.clone(), swap })
+            Target::Pressed(Pressed { size: self.size, pressure: self.pressure.clone(), swap, work: Work::Touch })
         });
         let mut plan = Plan {
             method: "load-swap".to_owned(),

@@ -141,7 +141,8 @@ pub(crate) fn headline(entries: &[Entry<'_>]) -> String {
         let targets: Vec<&str> = entries.iter().map(|entry| entry.record.run.target.as_str()).collect();
         return format!("{} of {}, side by side.", method(first), basics::units::listed(&targets));
     }
-    if let Some(headline) = study::load_headline(&study::load_rows(&first.view)) {
+    let touched = study::load_headline(&study::load_rows(&first.view));
+    if let Some(headline) = touched.or_else(|| study::token_headline(&study::token_rows(&first.view))) {
         return headline;
     }
     let mut whole = first.steps.iter().zip(&first.record.steps).filter(|(_, step)| !words::partial(step));

@@ -11,6 +11,7 @@ mod profiles;
 mod run;
 mod runs;
 mod tiers;
+mod tokens;
 
 pub use check::check;
 pub use compare::compare;

@@ -47,7 +47,7 @@ pub fn run(record: &Record, style: &Style) -> String {
     // A check's stand above its table, and remarks beside the steps that they are of.
     let findings = if run.plan.method == "check" { Vec::new() } else { study::findings(&view(record)) };
     out.push_str(&super::findings(&findings.iter().filter(|finding| !finding.is_remark()).collect::<Vec<_>>(), style));
-    if let Some(table) = super::load::table(record, style) {
+    if let Some(table) = super::load::table(record, style).or_else(|| super::tokens::table(record, style)) {
         // Its rows say what its steps would, and JSON and HTML have both.
         out.push('\n');
         out.push_str(&table);

@@ -192,6 +192,11 @@ impl Area {
         RunError::Open { path: self.path.clone(), source, hint: "" }
     }
 
+    /// Its device or file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Switches it on.
     pub fn swap_on(&mut self, needs: &Needs<'_>, priority: u16) -> Result<(), RunError> {
         self.swap = Some(SwapOn::on(needs.journal, needs.run, &self.path, Some(priority))?);

@@ -3,8 +3,10 @@
 
 mod area;
 mod ballast;
+mod lay;
 mod toucher;
 mod watchdog;
+mod weights;
 
 pub use ballast::{Errand, Hold};
 pub use toucher::Task;
@@ -12,7 +14,8 @@ pub use toucher::Task;
 use crate::RunError;
 use area::Area;
 use ballast::Ballast;
-use basics::pressure::{Area as SpecArea, Load, Pressed, Zswap};
+use basics::decoding::{Decoding, Generated};
+use basics::pressure::{Area as SpecArea, Load, Pressed, Work, Zswap};
 use basics::{Bytes, Interval, Job, Nanos};
 use change::{Cgroup, Journal, Limits, Value};
 use engine::Outcome;
@@ -104,12 +107,16 @@ impl Pressing {
             pressing.set(needs, SWAPPINESS, &percent.to_string())?;
         }
         pressing.areas = area::set_up(&swap.areas, needs)?;
-        for area in &mut pressing.areas {
-            area.swap_on(needs, PRIORITY)?;
+        // Mapped weights are on it as a file is, and nothing is swapped.
+        if !mapped(spec) {
+            for area in &mut pressing.areas {
+                area.swap_on(needs, PRIORITY)?;
+            }
         }
         if let Some(memory) = spec.pressure.memory {
             // Without areas of its own it must not use those of the machine.
-            let total = pressing.areas.iter().map(|area| area.seen.size.0).sum::<u64>();
+            let swappable = pressing.areas.iter().filter(|_| !mapped(spec));
+            let total = swappable.map(|area| area.seen.size.0).sum::<u64>();
             let limits = Limits { memory, swap: Some(Bytes(total)), swappiness: swap.swappiness };
             let cgroup = Cgroup::make(needs.journal, needs.run, needs.run, &limits)?;
             pressing.notes.extend_from_slice(cgroup.notes());
@@ -176,16 +183,22 @@ impl Pressing {
         cancel: &AtomicBool,
         sink: &mut dyn FnMut(Heard<'_>),
     ) -> Result<Seen, (RunError, Box<Load>)> {
-        let task = Task { job: job.clone(), size: self.spec.size, groups: self.groups() };
+        let file = self.areas.first().filter(|_| mapped(&self.spec)).map(|area| area.path().to_owned());
+        let work = self.spec.work.clone();
+        let task = Task { job: job.clone(), size: self.spec.size, groups: self.groups(), work, file };
         let of_group = self.cgroup.as_ref().and_then(Cgroup::pressure);
         let watchdog = Watchdog::new(&self.spec.pressure, of_group);
         let mut watch = Watch { sink, pressing: self, watchdog, load: None };
         let result = toucher::run(&self.program, &task, cancel, &mut watch);
         let mut load = watch.load.unwrap_or_else(|| self.load());
         match result {
-            Ok(Touched { outcome, filled, ended_early }) => {
+            Ok(Touched { outcome, filled, tokens, lay, ended_early }) => {
                 load.faults = outcome.faults.clone();
                 load.filled = filled.map(|time| (self.spec.size, time));
+                if let Work::Decode(decoding) = &self.spec.work {
+                    let seen = Generated { load: filled.unwrap_or_default(), tokens, lay, ..Generated::default() };
+                    load.generated = Some(Box::new(of_model(decoding, job, seen)));
+                }
                 Ok(Seen { outcome, load, ended_early })
             }
             Err(Trouble::Failed(error)) => Err((error, Box::new(load))),
@@ -237,6 +250,24 @@ impl Pressing {
         }
         troubles.extend(values.into_iter().rev().filter_map(|value| value.restore().err()).map(RunError::from));
         troubles
+    }
+}
+
+/// Whether the areas hold a file's pages, not swap.
+fn mapped(spec: &Pressed) -> bool {
+    matches!(&spec.work, Work::Decode(decoding) if decoding.mapped)
+}
+
+/// With what is known of the model itself.
+fn of_model(decoding: &Decoding, job: &Job, seen: Generated) -> Generated {
+    Generated {
+        model: decoding.model.clone(),
+        prompt: decoding.prompt,
+        touched: Some(decoding.touched()),
+        besides: Some(decoding.cache()),
+        mapped: decoding.mapped,
+        threads: job.threads,
+        ..seen
     }
 }
 

@@ -2,9 +2,11 @@
 //! says, and tells what it sees, a line of JSON at a time, on its standard output. It is this program again, so that the
 //! measuring process itself stays outside of the limit. It ends when its standard input does.
 
-use super::Heard;
 use super::ballast::Errand;
+use super::{Heard, lay, weights};
 use crate::RunError;
+use basics::decoding::Lay;
+use basics::pressure::Work;
 use basics::{Bytes, EngineUse, Interval, Job, Latencies, Nanos, Side};
 use engine::{Control, Ended, Outcome};
 use serde::{Deserialize, Serialize};
@@ -33,6 +35,12 @@ pub struct Task {
     pub size: Bytes,
     /// The groups that it joins first.
     pub groups: Vec<PathBuf>,
+    /// What it does with its memory.
+    #[serde(default)]
+    pub work: Work,
+    /// Where mapped weights are.
+    #[serde(default)]
+    pub file: Option<PathBuf>,
 }
 
 /// What it tells.
@@ -61,6 +69,9 @@ struct Account {
     cpu_user: Nanos,
     cpu_system: Nanos,
     notes: Vec<String>,
+    /// When each token was there.
+    #[serde(default)]
+    tokens: Vec<Nanos>,
 }
 
 /// What ends the touching of memory.
@@ -106,19 +117,34 @@ fn perform(
     // Whoever is short of memory, this process is what the kernel should end.
     let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
     let locked = sys::region::lock_everything_else();
-    let size =
-        usize::try_from(task.size.0).map_err(|_| format!("{} do not fit this machine's addresses", task.size))?;
-    let region = Region::new(size).map_err(|error| format!("{} of memory cannot be had: {error}", task.size))?;
     let begun = Instant::now();
-    let filled = engine::fill(&task.job, &region, cancel, |done| drop(tell(&Told::Filling(done))));
-    if !filled.map_err(|error| said(&error))? {
-        return tell(&Told::Done(Box::new(Account::cancelled()))).map_err(|error| said(&error));
-    }
-    tell(&Told::Filled(begun.elapsed().into())).map_err(|error| said(&error))?;
+    let filling = |done| drop(tell(&Told::Filling(done)));
+    let filled = || tell(&Told::Filled(begun.elapsed().into())).map_err(|error| said(&error));
     let mut sink = |interval: &Interval| drop(tell(&Told::Interval(Box::new(interval.clone()))));
-    let target = engine::Target::Touched { region: &region };
-    let outcome = engine::run(&task.job, target, &Control::new(cancel), &mut sink).map_err(|error| said(&error))?;
-    let mut account = Account::of(outcome)?;
+    let mut account = match &task.work {
+        Work::Touch => {
+            let region = region(task.size)?;
+            let again = !task.job.direction.writes();
+            if !engine::fill(&task.job, &region, again, cancel, filling).map_err(|error| said(&error))? {
+                return tell(&Told::Done(Box::new(Account::cancelled()))).map_err(|error| said(&error));
+            }
+            filled()?;
+            let target = engine::Target::Touched { region: &region };
+            let outcome = engine::run(&task.job, target, &Control::new(cancel), &mut sink);
+            Account::of(outcome.map_err(|error| said(&error))?)?
+        }
+        Work::Decode(decoding) => {
+            let Some(weights) = weights::make(decoding, task, cancel, filling)? else {
+                return tell(&Told::Done(Box::new(Account::cancelled()))).map_err(|error| said(&error));
+            };
+            // Untouched pages of it take no memory.
+            let cache = region(Bytes(decoding.cache().0.max(1)))?;
+            filled()?;
+            let decoded = engine::decode(decoding, &task.job, (&weights, &cache), &Control::new(cancel), &mut sink);
+            let decoded = decoded.map_err(|error| said(&error))?;
+            Account { tokens: decoded.tokens, ..Account::of(decoded.outcome)? }
+        }
+    };
     if !locked {
         let sentence = "the measuring process's own memory could not be locked, so some faults may be its own";
         account.notes.push(sentence.to_owned());
@@ -127,6 +153,12 @@ fn perform(
     // Its memory stays until it was seen where it lies.
     let _ = end.join();
     Ok(())
+}
+
+/// So much memory, untouched.
+pub(super) fn region(size: Bytes) -> Result<Region, String> {
+    let bytes = usize::try_from(size.0).map_err(|_| format!("{size} do not fit this machine's addresses"))?;
+    Region::new(bytes).map_err(|error| format!("{size} of memory cannot be had: {error}"))
 }
 
 impl Account {
@@ -141,7 +173,7 @@ impl Account {
             Ended::Failed { what, .. } => return Err(format!("{what} of memory failed")),
             Ended::Astray { .. } => return Err("memory held something else than what was stored".to_owned()),
         };
-        Ok(Account { engine, ended, elapsed, read, write, faults, cpu_user, cpu_system, notes })
+        Ok(Account { engine, ended, elapsed, read, write, faults, cpu_user, cpu_system, notes, tokens: Vec::new() })
     }
 
     fn cancelled() -> Self {
@@ -154,7 +186,18 @@ impl Account {
         let (read, write, faults) = (Side::default(), Side::default(), Latencies::lazy());
         let zero = Nanos(0);
         let (elapsed, cpu_user, cpu_system) = (zero, zero, zero);
-        Account { engine, ended: Why::Cancelled, elapsed, read, write, faults, cpu_user, cpu_system, notes: Vec::new() }
+        Account {
+            engine,
+            ended: Why::Cancelled,
+            elapsed,
+            read,
+            write,
+            faults,
+            cpu_user,
+            cpu_system,
+            notes: Vec::new(),
+            tokens: Vec::new(),
+        }
     }
 
     fn outcome(self) -> Outcome {
@@ -185,6 +228,10 @@ pub(crate) struct Touched {
     pub outcome: Outcome,
     /// How long filling took.
     pub filled: Option<Nanos>,
+    /// Of a model: when each token was there.
+    pub tokens: Vec<Nanos>,
+    /// Where its bytes were, once they were filled.
+    pub lay: Vec<Lay>,
     /// Why it was ended before its time.
     pub ended_early: Option<String>,
 }
@@ -217,7 +264,9 @@ pub(crate) fn run(
     let lines = listen(&mut child);
     let mut end = End { input: child.stdin.take(), since: None };
     let (mut filled, mut filling, mut ended_early) = (None, Bytes(0), None);
+    let mut watch = lay::Watch::new(child.id());
     loop {
+        watch.look();
         if ended_early.is_none() && !cancel.load(Relaxed) {
             ended_early = listener.enough();
         }
@@ -249,13 +298,17 @@ pub(crate) fn run(
                 filling = done;
                 listener.heard(Heard::Filling(done));
             }
-            Told::Filled(time) => filled = Some(time),
+            Told::Filled(time) => {
+                filled = Some(time);
+                watch.begin();
+            }
             Told::Interval(interval) => listener.heard(Heard::Interval(&interval)),
             Told::Done(account) => {
                 listener.done();
+                let tokens = account.tokens.clone();
                 end.ask(&mut child);
                 wait(&mut child);
-                return Ok(Touched { outcome: account.outcome(), filled, ended_early });
+                return Ok(Touched { outcome: account.outcome(), filled, tokens, lay: watch.seen, ended_early });
             }
             Told::Failed(what) => {
                 wait(&mut child);

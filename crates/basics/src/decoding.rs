@@ -1,0 +1,165 @@
+//! The decoding of a language model, as data: which weights one token after the other needs, and what was seen of a model that
+//! made tokens. A made-up model and a real one tell the second in the same words.
+
+use crate::units::{Bytes, Nanos};
+use serde::{Deserialize, Serialize};
+
+/// What a process does that decodes without being a language model: it multiplies weights that mean nothing, in the order and
+/// at the speed of one that is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decoding {
+    /// The model's name.
+    pub model: String,
+    /// All weights, those too that no token touches.
+    pub size: Bytes,
+    /// What one token touches, in the order of the computation.
+    pub pieces: Vec<Piece>,
+    /// Tokens that are given, which are taken in at once.
+    pub prompt: u32,
+    /// Tokens that are made.
+    pub tokens: u32,
+    /// The weights are pages of a file on the tier and are read there again; otherwise they are the process's own and go
+    /// through swap.
+    pub mapped: bool,
+}
+
+/// A tensor, or the cache of a layer, as a token touches it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Piece {
+    /// Where it begins: of weights in all of the weights, of a cache in all of the cache.
+    pub at: Bytes,
+    /// Its length; of a cache that of one token.
+    pub len: Bytes,
+    /// Length of a row, whose product is one number of the result.
+    pub row: Bytes,
+    /// Weights in a byte: 2 where each has four bits or about as many, else 1.
+    pub packed: u8,
+    /// How much of it.
+    pub part: Part,
+}
+
+/// How much of a piece a token touches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Part {
+    /// All of it.
+    Whole,
+    /// One row, another for each token.
+    Row,
+    /// `used` of `of` equal slices, others for each token.
+    Experts {
+        /// Slices that a token touches.
+        used: u32,
+        /// Slices that there are.
+        of: u32,
+    },
+    /// A layer's keys and values: this token's are written, those of all tokens before it read.
+    Cache,
+}
+
+impl Piece {
+    /// Bytes that the token touches which has `before` others before it.
+    pub fn touched(&self, before: u64) -> u64 {
+        match self.part {
+            Part::Whole => self.len.0,
+            Part::Row => self.row.0.min(self.len.0),
+            Part::Experts { used, of } => self.len.0 / u64::from(of.max(1)) * u64::from(used.min(of)),
+            Part::Cache => self.len.0 * (before + 1),
+        }
+    }
+}
+
+impl Decoding {
+    /// Tokens whose keys and values there are at the end.
+    pub fn context(&self) -> u64 {
+        u64::from(self.prompt) + u64::from(self.tokens)
+    }
+    /// Length of the cache of keys and values at the end.
+    pub fn cache(&self) -> Bytes {
+        let caches = self.pieces.iter().filter(|piece| piece.part == Part::Cache);
+        Bytes(caches.map(|piece| piece.len.0).sum::<u64>() * self.context())
+    }
+    /// Bytes that the token in the middle of those that are made touches.
+    pub fn touched(&self) -> Bytes {
+        let before = u64::from(self.prompt) + u64::from(self.tokens) / 2;
+        Bytes(self.pieces.iter().map(|piece| piece.touched(before)).sum())
+    }
+}
+
+/// What was seen of a model that made tokens.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Generated {
+    /// Its name.
+    pub model: String,
+    /// Until it could take a prompt: its weights read, or made up.
+    pub load: Nanos,
+    /// Tokens that were given, as it counts them.
+    pub prompt: u32,
+    /// When each token was there, since the prompt was given.
+    pub tokens: Vec<Nanos>,
+    /// Bytes of weights, keys and values that a token touches, where that is known.
+    pub touched: Option<Bytes>,
+    /// Bytes that it can't do without besides: keys, values, what it computes with.
+    pub besides: Option<Bytes>,
+    /// The weights are pages of a file, not the process's own.
+    pub mapped: bool,
+    /// Threads that compute.
+    pub threads: u32,
+    /// Where its bytes were, now and then.
+    pub lay: Vec<Lay>,
+}
+
+/// Where the bytes of a process were at a moment (`/proc/PID/smaps_rollup`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Lay {
+    /// Since the prompt was given; what was before it is left out.
+    pub at: Nanos,
+    /// Its own pages in RAM.
+    pub anonymous: Bytes,
+    /// Pages of files in RAM.
+    pub file: Bytes,
+    /// Its own pages in swap, zram included.
+    pub swap: Bytes,
+}
+
+impl Generated {
+    /// Tokens a second, once the first was there; none with fewer than two.
+    pub fn tps(&self) -> Option<f64> {
+        let (first, last) = self.tokens.first().zip(self.tokens.last())?;
+        let time = last.0.checked_sub(first.0).filter(|time| *time > 0)?;
+        Some((self.tokens.len() - 1) as f64 * 1e9 / time as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn piece(len: u64, part: Part) -> Piece {
+        Piece { at: Bytes(0), len: Bytes(len), row: Bytes(10), packed: 1, part }
+    }
+
+    #[test]
+    fn what_a_token_touches() {
+        let pieces = vec![
+            piece(1000, Part::Row),
+            piece(500, Part::Whole),
+            piece(80, Part::Experts { used: 2, of: 8 }),
+            piece(4, Part::Cache),
+        ];
+        let decoding =
+            Decoding { model: "m".to_owned(), size: Bytes(1580), pieces, prompt: 10, tokens: 4, mapped: false };
+        assert_eq!(decoding.touched(), Bytes(10 + 500 + 20 + 4 * 13));
+        assert_eq!(decoding.cache(), Bytes(4 * 14));
+    }
+
+    #[test]
+    fn the_first_token_is_the_prompts() {
+        let seconds = |list: &[u64]| list.iter().map(|second| Nanos(second * 1_000_000_000)).collect();
+        let generated = Generated { tokens: seconds(&[5, 6, 7]), ..Generated::default() };
+        assert_eq!(generated.tps(), Some(1.0));
+        assert_eq!(Generated { tokens: seconds(&[5]), ..Generated::default() }.tps(), None);
+    }
+}

@@ -1,0 +1,387 @@
+//! A language model's decoding without the model: weights that mean nothing, multiplied in the order in which one token needs
+//! them. All threads work at one tensor at a time, take its rows a few at a time as llama.cpp's do, and wait for each other
+//! before the next; so a page that is missing keeps one of them, and soon all, as it would there.
+
+use crate::{Control, Ended, EngineError, Outcome, Sink};
+use basics::decoding::{Decoding, Part, Piece};
+use basics::{EngineUse, Interval, Job, Latencies, Nanos, Side, job};
+use std::hint::black_box;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use sys::region::Region;
+use sys::weights::Weights;
+
+/// Rows that a thread takes at a time (`ggml_compute_forward_mul_mat` in ggml-cpu.c, one token: chunks of 64 rows).
+const ROWS: u64 = 64;
+/// Looks at a barrier before the processor is left to others.
+const SPINS: u32 = 4000;
+/// Between two looks at what was done.
+const LOOK: Duration = Duration::from_millis(20);
+/// A multiplication takes whole blocks of so many bytes.
+const BLOCK: u64 = 256;
+
+/// What decoding gave.
+pub struct Decoded {
+    /// As of any job: an operation is a token, its bytes are those that were touched.
+    pub outcome: Outcome,
+    /// When each token was there, since the prompt was given.
+    pub tokens: Vec<Nanos>,
+}
+
+/// Takes the prompt in and makes tokens, `job.threads` at a time at each tensor, until all are made, the job's time is over, or it
+/// is cancelled. `cache` takes the keys and values.
+///
+/// # Errors
+/// When the pieces do not lie within the weights, or no thread can be had.
+pub fn decode(
+    decoding: &Decoding,
+    job: &Job,
+    (weights, cache): (&Weights, &Region),
+    control: &Control<'_>,
+    sink: &mut dyn Sink,
+) -> Result<Decoded, EngineError> {
+    fits(decoding, weights.size() as u64, cache.size() as u64)?;
+    let threads = job.threads.max(1) as usize;
+    let work = Work {
+        decoding,
+        seed: job.seed,
+        weights,
+        cache,
+        next: decoding.pieces.iter().map(|_| AtomicU64::new(0)).collect(),
+        barrier: Barrier::new(threads),
+        stop: AtomicBool::new(false),
+        stopped: AtomicBool::new(false),
+        touched: AtomicU64::new(0),
+        tokens: Mutex::new(Vec::new()),
+        begun: Instant::now(),
+    };
+    let mut account = Account::new(job.interval);
+    let usages: Vec<sys::thread::Usage> = std::thread::scope(|scope| {
+        let mut hands = Vec::with_capacity(threads);
+        for _ in 0..threads {
+            let hand = std::thread::Builder::new().spawn_scoped(scope, || work.hand());
+            hands.push(hand.map_err(|source| {
+                // Those that run wait for all, who will never be there.
+                work.barrier.abandoned.store(true, Relaxed);
+                EngineError::System { what: "a thread that multiplies", source }
+            })?);
+        }
+        while !hands.iter().all(|hand| hand.is_finished()) {
+            std::thread::sleep(LOOK);
+            let over = job.stop.time.is_some_and(|time| work.begun.elapsed() >= Duration::from_nanos(time.0));
+            // One token is the least that can be said something about.
+            if control.cancel.load(Relaxed) || over {
+                work.stop.store(true, Relaxed);
+            }
+            account.look(&work, sink);
+        }
+        Ok::<_, EngineError>(hands.into_iter().map(|hand| hand.join().unwrap_or_default()).collect::<Vec<_>>())
+    })?;
+    account.close(&work, sink);
+    let tokens = work.tokens.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let ended = match tokens.len() == decoding.tokens as usize {
+        true => Ended::Operations,
+        false if control.cancel.load(Relaxed) => Ended::Cancelled,
+        false => Ended::Time,
+    };
+    let sum =
+        |which: fn(&sys::thread::Usage) -> Duration| Nanos(usages.iter().map(|u| which(u).as_nanos() as u64).sum());
+    let outcome = Outcome {
+        engine: EngineUse {
+            asked: job.engine,
+            used: job::Engine::Decode,
+            why: "the target is a model's weights".to_owned(),
+            dropped: Vec::new(),
+        },
+        ended,
+        elapsed: account.end,
+        read: account.all,
+        write: Side::default(),
+        faults: Latencies::lazy(),
+        cpu_user: sum(|usage| usage.user),
+        cpu_system: sum(|usage| usage.system),
+        each: Vec::new(),
+        notes: Vec::new(),
+    };
+    Ok(Decoded { outcome, tokens })
+}
+
+fn fits(decoding: &Decoding, weights: u64, cache: u64) -> Result<(), EngineError> {
+    let context = decoding.context();
+    for piece in &decoding.pieces {
+        let (len, all) =
+            if piece.part == Part::Cache { (piece.len.0 * context, cache) } else { (piece.len.0, weights) };
+        let at = if piece.part == Part::Cache { piece.at.0 * context } else { piece.at.0 };
+        if at.checked_add(len).is_none_or(|end| end > all) {
+            let sentence = format!("a tensor at {} of {} lies beyond the weights' end", piece.at, piece.len);
+            return Err(EngineError::Geometry(sentence));
+        }
+    }
+    Ok(())
+}
+
+/// What all threads share.
+struct Work<'a> {
+    decoding: &'a Decoding,
+    seed: u64,
+    weights: &'a Weights,
+    cache: &'a Region,
+    /// Of each piece: the rows that the next thread takes.
+    next: Vec<AtomicU64>,
+    barrier: Barrier,
+    /// Set from outside.
+    stop: AtomicBool,
+    /// Set at a barrier, so that all threads see it at the same place.
+    stopped: AtomicBool,
+    touched: AtomicU64,
+    tokens: Mutex<Vec<Nanos>>,
+    begun: Instant,
+}
+
+impl Work<'_> {
+    /// One thread's part of everything.
+    fn hand(&self) -> sys::thread::Usage {
+        for token in 0..self.decoding.tokens {
+            // The prompt as a whole gives the first token.
+            let times = if token == 0 { self.decoding.prompt.max(1) } else { 1 };
+            let before = u64::from(self.decoding.prompt.max(1)) - 1 + u64::from(token);
+            for (index, piece) in self.decoding.pieces.iter().enumerate() {
+                self.piece(index, piece, token, times, before);
+                self.barrier.wait(|| {
+                    self.next[index].store(0, Relaxed);
+                    self.stopped.store(self.stop.load(Relaxed), Relaxed);
+                });
+                if self.stopped.load(Relaxed) || self.barrier.abandoned.load(Relaxed) {
+                    return sys::thread::usage();
+                }
+            }
+            self.barrier.wait(|| {
+                self.tokens.lock().unwrap_or_else(PoisonError::into_inner).push(self.begun.elapsed().into());
+            });
+        }
+        sys::thread::usage()
+    }
+
+    fn piece(&self, index: usize, piece: &Piece, token: u32, times: u32, before: u64) {
+        match piece.part {
+            Part::Whole => self.rows(index, piece.at.0, piece.len.0, piece, times),
+            Part::Row => {
+                if self.next[index].fetch_add(1, Relaxed) == 0 {
+                    let rows = (piece.len.0 / piece.row.0.max(1)).max(1);
+                    (0..times).for_each(|given| {
+                        let row = chosen(self.seed, u64::from(token), u64::from(given)) % rows;
+                        self.multiply(piece.at.0 + row * piece.row.0, piece.row.0.min(piece.len.0), piece.packed, 1);
+                    });
+                }
+            }
+            Part::Experts { used, of } => {
+                let slice = piece.len.0 / u64::from(of.max(1));
+                // A prompt of many tokens needs nearly all of them.
+                let (used, times) = (used.saturating_mul(times).min(of), times.div_ceil(of.max(1)));
+                let taken = self.next[index].fetch_add(1, Relaxed);
+                if taken < u64::from(used) {
+                    // Each thread its own experts, from one that another layer does not begin with.
+                    let first = chosen(self.seed, u64::from(token), index as u64);
+                    let mut mine = taken;
+                    while mine < u64::from(used) {
+                        let expert = (first + mine) % u64::from(of.max(1));
+                        self.multiply(piece.at.0 + expert * slice, slice, piece.packed, times);
+                        mine = self.next[index].fetch_add(1, Relaxed);
+                    }
+                }
+            }
+            Part::Cache => self.keys_and_values(index, piece, times, before),
+        }
+    }
+
+    /// A few rows at a time, until there are none left.
+    fn rows(&self, index: usize, at: u64, len: u64, piece: &Piece, times: u32) {
+        let chunk = (piece.row.0 * ROWS).clamp(BLOCK, len.max(BLOCK));
+        loop {
+            let from = self.next[index].fetch_add(1, Relaxed) * chunk;
+            if from >= len {
+                return;
+            }
+            self.multiply(at + from, chunk.min(len - from), piece.packed, times);
+        }
+    }
+
+    /// `times` is more than 1 for a prompt, whose tokens find the weights in the processor's caches.
+    fn multiply(&self, at: u64, len: u64, packed: u8, times: u32) {
+        for _ in 0..times {
+            black_box(self.weights.multiply(at as usize, len as usize, packed));
+        }
+        self.touched.fetch_add(len, Relaxed);
+    }
+
+    /// What was given and made before is read, this token's own is written.
+    fn keys_and_values(&self, index: usize, piece: &Piece, times: u32, before: u64) {
+        if self.next[index].fetch_add(1, Relaxed) > 0 {
+            return;
+        }
+        let base = piece.at.0 * self.decoding.context();
+        let first = if times > 1 { 0 } else { before };
+        for token in first..=before {
+            let at = base + token * piece.len.0;
+            self.cache.fill((at / 8 * 8) as usize, &KEYS[..(piece.len.0 as usize / 8 * 8).min(KEYS.len())]);
+        }
+        let len = (before + 1) * piece.len.0;
+        black_box(self.cache.load(base as usize, len as usize));
+        self.touched.fetch_add(len, Relaxed);
+    }
+}
+
+/// What is written as keys and values: any bytes, at most so many of a layer.
+static KEYS: [u8; 16 << 10] = [0x5a; 16 << 10];
+
+/// A number that is another for each token and place (SplitMix64).
+fn chosen(seed: u64, token: u64, place: u64) -> u64 {
+    let mut z = seed.wrapping_add((token << 32 | place).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// Where all threads wait for each other: by looking, since a tensor takes less than what falling asleep does.
+struct Barrier {
+    threads: usize,
+    here: AtomicUsize,
+    round: AtomicUsize,
+    /// Nobody waits any more.
+    abandoned: AtomicBool,
+}
+
+impl Barrier {
+    fn new(threads: usize) -> Self {
+        let (here, round) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Barrier { threads, here, round, abandoned: AtomicBool::new(false) }
+    }
+
+    /// Returns once all are here; the last one does `then` before the others go on.
+    fn wait(&self, then: impl FnOnce()) {
+        let round = self.round.load(Acquire);
+        if self.here.fetch_add(1, AcqRel) + 1 == self.threads {
+            then();
+            self.here.store(0, Relaxed);
+            self.round.store(round.wrapping_add(1), Release);
+            return;
+        }
+        let mut spins = 0;
+        while self.round.load(Acquire) == round && !self.abandoned.load(Relaxed) {
+            spins += 1;
+            if spins < SPINS {
+                std::hint::spin_loop();
+            } else {
+                // A thread that waits for a page takes long: others may have the processor.
+                std::thread::yield_now();
+            }
+        }
+    }
+}
+
+/// Turns what is done into intervals.
+struct Account {
+    width: Nanos,
+    open: Interval,
+    told: usize,
+    bytes: u64,
+    all: Side,
+    end: Nanos,
+}
+
+impl Account {
+    fn new(width: Nanos) -> Self {
+        let (open, all) = (Interval::default(), Side::default());
+        Account { width: width.max(Nanos::from_millis(10)), open, told: 0, bytes: 0, all, end: Nanos(0) }
+    }
+
+    fn look(&mut self, work: &Work<'_>, sink: &mut dyn Sink) {
+        let now: Nanos = work.begun.elapsed().into();
+        if now - self.open.start < self.width {
+            return;
+        }
+        let bytes = work.touched.load(Relaxed);
+        self.open.read.bytes = bytes - self.bytes;
+        self.bytes = bytes;
+        let tokens = work.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        for index in self.told..tokens.len() {
+            let before = index.checked_sub(1).map_or(Nanos(0), |before| tokens[before]);
+            self.open.read.latency.record(tokens[index] - before);
+        }
+        self.told = tokens.len();
+        drop(tokens);
+        self.open.end = now;
+        self.end = now;
+        self.all.merge(&self.open.read);
+        sink.interval(&self.open);
+        self.open = Interval { start: now, ..Interval::default() };
+    }
+
+    /// What is left of the last interval.
+    fn close(&mut self, work: &Work<'_>, sink: &mut dyn Sink) {
+        self.width = Nanos(0);
+        self.look(work, sink);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use basics::Bytes;
+    use basics::units::MIB;
+
+    fn piece(at: u64, len: u64, part: Part) -> Piece {
+        Piece { at: Bytes(at), len: Bytes(len), row: Bytes(4096), packed: 1, part }
+    }
+
+    fn decoding() -> Decoding {
+        let pieces = vec![
+            piece(0, MIB, Part::Row),
+            piece(MIB, MIB, Part::Whole),
+            piece(0, 1024, Part::Cache),
+            piece(2 * MIB, 2 * MIB, Part::Experts { used: 2, of: 8 }),
+        ];
+        Decoding { model: "m".to_owned(), size: Bytes(4 * MIB), pieces, prompt: 5, tokens: 4, mapped: false }
+    }
+
+    fn run(decoding: &Decoding, threads: u32, cancel: bool) -> Result<(Decoded, u64), EngineError> {
+        let weights = Weights::of(Region::new(decoding.size.0 as usize).unwrap());
+        let cache = Region::new(decoding.cache().0.max(4096) as usize).unwrap();
+        let job = Job { threads, stop: job::Stop::default(), ..Job::default() };
+        let (cancel, mut told) = (AtomicBool::new(cancel), 0);
+        let mut sink = |interval: &Interval| told += interval.read.bytes;
+        decode(decoding, &job, (&weights, &cache), &Control::new(&cancel), &mut sink).map(|decoded| (decoded, told))
+    }
+
+    #[test]
+    fn every_token_touches_what_it_needs_whatever_the_threads() {
+        let decoding = decoding();
+        // The prompt: five rows, all experts but none twice, six tokens' keys; each of the others a row and two experts.
+        let first = 5 * 4096 + MIB + 5 * 1024 + 2 * MIB;
+        let others: u64 = (1..4).map(|token| 4096 + MIB + MIB / 2 + (5 + token) * 1024).sum();
+        for threads in [1, 2, 5] {
+            let (decoded, told) = run(&decoding, threads, false).unwrap();
+            assert_eq!(decoded.tokens.len(), 4);
+            assert!(decoded.tokens.is_sorted());
+            assert_eq!(decoded.outcome.read.bytes, first + others);
+            assert_eq!((told, decoded.outcome.read.operations()), (first + others, 4));
+            assert_eq!(decoded.outcome.ended, Ended::Operations);
+        }
+    }
+
+    #[test]
+    fn it_ends_when_it_is_told_to() {
+        let long = Decoding { tokens: 1_000_000, pieces: decoding().pieces[..2].to_vec(), ..decoding() };
+        let (decoded, _) = run(&long, 2, true).unwrap();
+        assert_eq!(decoded.outcome.ended, Ended::Cancelled);
+        assert!(decoded.tokens.len() < 1_000_000);
+    }
+
+    #[test]
+    fn what_lies_beyond_the_end_is_refused() {
+        let beyond = Decoding { pieces: vec![piece(4 * MIB - 1, 2, Part::Whole)], ..decoding() };
+        assert!(run(&beyond, 1, false).is_err_and(|error| error.to_string().contains("beyond")));
+    }
+}

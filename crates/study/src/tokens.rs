@@ -1,0 +1,260 @@
+//! What a language model under pressure says about its tiers: a row for each, over all its visits, the bound that the tier's disk
+//! sets, and why the row is as it is in one sentence.
+
+use crate::findings::times;
+use crate::load::{by_tier, cpu, disk, unmeasured};
+use crate::model::{RunView, StepView};
+use basics::decoding::Generated;
+use basics::job::Engine;
+use basics::pressure::Load;
+use basics::stats::median;
+use basics::units::significant;
+use basics::{Bytes, FailKind, Known, Why};
+use serde::{Deserialize, Serialize};
+
+/// A model that reads less of itself than this for each token fits: what is left is chance and the runner's own pages.
+const FITS: f64 = 0.01;
+/// Busy for more of the time than this, the processors are what a token waits for.
+const BUSY: f64 = 85.0;
+
+/// A tier under a language model.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct TokenRow {
+    /// The tier as it was asked for.
+    pub tier: String,
+    /// The model.
+    pub model: String,
+    /// From the start of loading to the last token, s; the median of the visits, as all that follows.
+    pub total_s: Known<f64>,
+    /// Until it could take a prompt, s.
+    pub load_s: Known<f64>,
+    /// Tokens a second after the first.
+    pub tps: Known<f64>,
+    /// From the prompt to the first token, s.
+    pub ttft_s: Known<f64>,
+    /// Share of all processors' time that was used, per cent.
+    pub cpu_percent: Known<f64>,
+    /// Share of all processors' time that was idle with I/O under way, per cent.
+    pub iowait_percent: Known<f64>,
+    /// Major faults a second of the whole machine.
+    pub faults_per_s: Known<f64>,
+    /// Bytes that were read for each token: from swap, or from the file.
+    pub read_per_token: Known<f64>,
+    /// Bytes that each token touches.
+    pub touched: Option<Bytes>,
+    /// Tokens a second if what cannot be kept were read at the rate of plain sequential reading and nothing else took time.
+    pub bound_tps: Known<f64>,
+    /// `tps` of `bound_tps`.
+    pub share_of_bound: Known<f64>,
+    /// Plain sequential reading of the tier's disks, MB/s.
+    pub disk_mbps: Known<f64>,
+    /// Least and most of `tps`, where there was more than one visit.
+    pub range_tps: Option<(f64, f64)>,
+    /// Visits that came to their end.
+    pub visits: usize,
+    /// Why it is so.
+    pub why: String,
+}
+
+/// What one visit gives, as far as it is known.
+struct Visit {
+    total: f64,
+    load: f64,
+    tps: f64,
+    ttft: f64,
+    cpu: Option<(f64, f64)>,
+    faults: Option<f64>,
+    read: Option<f64>,
+    /// Of what was read, the share that compressed memory answered.
+    zswap: Option<f64>,
+}
+
+/// The rows of a run, in the order of its tiers; empty where no model made tokens.
+pub fn token_rows(run: &RunView<'_>) -> Vec<TokenRow> {
+    by_tier(run, Engine::Decode).map(|(tier, steps)| row(run, tier, &steps)).collect()
+}
+
+/// The answer in one sentence: the fastest tier and the slowest, and how far they are apart.
+pub fn token_headline(rows: &[TokenRow]) -> Option<String> {
+    let mut measured: Vec<(&TokenRow, f64)> = rows.iter().filter_map(|row| Some((row, *row.tps.get()?))).collect();
+    measured.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let ((best, most), (worst, least)) = (measured.first()?, measured.last()?);
+    let first = format!("On {} {} makes {} tokens a second", best.tier, best.model, significant(*most));
+    Some(if measured.len() > 1 && *least > 0.0 {
+        format!("{first}, on {} {}: {} times less.", worst.tier, significant(*least), times(most / least))
+    } else {
+        format!("{first}.")
+    })
+}
+
+impl Visit {
+    fn of(step: &StepView<'_>, load: &Load, generated: &Generated) -> Option<Self> {
+        let (first, last) = generated.tokens.first().zip(generated.tokens.last())?;
+        let tps = generated.tps()?;
+        // From the first token on: what a prompt reads, and writes, is another matter.
+        let begun = step.samples.first()?.at;
+        let after = || step.samples.iter().filter(|sample| sample.at >= begun + *first);
+        let ends = after().next().zip(after().next_back()).filter(|(a, b)| b.at > a.at);
+        let seconds = ends.map(|(a, b)| (b.at - a.at).secs());
+        let moved = |key: &str| {
+            let (a, b) = ends?;
+            Some(b.vm.get(key)?.saturating_sub(*a.vm.get(key)?) as f64)
+        };
+        let page = load.page.0 as f64;
+        let read = match generated.mapped {
+            false => moved("pswpin").map(|pages| pages * page + moved("zswpin").unwrap_or(0.0) * page),
+            true => ends.map(|(a, b)| {
+                let disks = load.areas.iter().filter_map(|area| area.disk.as_deref());
+                disks.map(|disk| moved_from(a, b, disk)).sum()
+            }),
+        };
+        let zswap = moved("zswpin").zip(moved("pswpin")).filter(|(cached, disk)| cached + disk > 0.0);
+        Some(Visit {
+            total: (generated.load + *last).secs(),
+            load: generated.load.secs(),
+            tps,
+            ttft: first.secs(),
+            cpu: ends.and_then(|(a, b)| cpu(a, b)),
+            faults: moved("pgmajfault").zip(seconds).map(|(faults, seconds)| faults / seconds),
+            read: read.zip(seconds).map(|(bytes, seconds)| bytes / seconds / tps),
+            zswap: zswap.map(|(cached, disk)| cached / (cached + disk)),
+        })
+    }
+}
+
+/// Bytes that a disk gave between two looks.
+fn moved_from(a: &observe::Sample, b: &observe::Sample, disk: &str) -> f64 {
+    let of = |sample: &observe::Sample| sample.disks.get(disk).map_or(0, |disk| disk.read_bytes);
+    of(b).saturating_sub(of(a)) as f64
+}
+
+fn row(run: &RunView<'_>, tier: &str, steps: &[&StepView<'_>]) -> TokenRow {
+    let whole = || {
+        let steps = steps.iter().filter(|step| step.is_whole());
+        steps.filter_map(|step| Some((*step, (step.load?, step.load?.generated.as_deref()?))))
+    };
+    let visits: Vec<Visit> = whole().filter_map(|(step, (load, generated))| Visit::of(step, load, generated)).collect();
+    let lack = || {
+        let few = whole().next().is_some();
+        Why::NotMeasured(if few { "fewer than two tokens" } else { unmeasured(steps) }.to_owned())
+    };
+    let middle = |pick: &dyn Fn(&Visit) -> Option<f64>| {
+        let all: Vec<f64> = visits.iter().filter_map(pick).collect();
+        median(&all).map_or_else(|| Known::Unknown(lack()), Known::Is)
+    };
+    let rates = || visits.iter().map(|visit| visit.tps);
+    let range = (rates().fold(f64::INFINITY, f64::min), rates().fold(0.0, f64::max));
+    let disk_mbps = whole().find_map(|(_, (load, _))| disk(load)).map_or_else(Known::default, Known::Is);
+    let touched = whole().find_map(|(_, (_, generated))| generated.touched);
+    let tps = middle(&|visit| Some(visit.tps));
+    let lacking = whole().find_map(|(_, (load, generated))| lacking(run, load, generated));
+    let bound = match (disk_mbps.get(), lacking) {
+        (Some(mbps), Some(bytes)) if bytes > 0.0 => Known::Is(mbps * 1e6 / bytes),
+        (_, Some(bytes)) if bytes <= 0.0 => Known::Unknown(Why::NotMeasured("all of it can be kept".to_owned())),
+        _ => Known::Unknown(lack()),
+    };
+    let share = tps.get().zip(bound.get()).map(|(tps, bound)| tps / bound);
+    let model = run.parameters.get("model").cloned().unwrap_or_default();
+    let mut row = TokenRow {
+        tier: tier.to_owned(),
+        model,
+        total_s: middle(&|visit| Some(visit.total)),
+        load_s: middle(&|visit| Some(visit.load)),
+        ttft_s: middle(&|visit| Some(visit.ttft)),
+        cpu_percent: middle(&|visit| Some(visit.cpu?.0)),
+        iowait_percent: middle(&|visit| Some(visit.cpu?.1)),
+        faults_per_s: middle(&|visit| visit.faults),
+        read_per_token: middle(&|visit| visit.read),
+        touched,
+        share_of_bound: share.map_or_else(|| Known::Unknown(lack()), Known::Is),
+        bound_tps: bound,
+        disk_mbps,
+        range_tps: (visits.len() > 1).then_some(range),
+        visits: visits.len(),
+        tps,
+        why: String::new(),
+    };
+    row.why = why(&row, steps, middle(&|visit| visit.zswap).get().copied());
+    row
+}
+
+/// Bytes of what a token touches that memory has no room for; none where nothing says how much room there is.
+fn lacking(run: &RunView<'_>, load: &Load, generated: &Generated) -> Option<f64> {
+    let parse = |key: &str| run.parameters.get(key).and_then(|text| text.parse::<Bytes>().ok());
+    // The group's own limit is what the plan asked for; the rest of a machine is not a limit that is known.
+    let memory = parse("memory").filter(|_| load.cgroup.is_some())?;
+    let left = memory.0.saturating_sub(parse("lock").map_or(0, |lock| lock.0));
+    let kept = left.saturating_sub(generated.besides.map_or(0, |bytes| bytes.0));
+    Some(generated.touched?.0 as f64 - kept as f64)
+}
+
+/// Why the row is as it is.
+fn why(row: &TokenRow, steps: &[&StepView<'_>], zswap: Option<f64>) -> String {
+    let seen = steps.iter().rev().filter(|step| step.is_whole()).find_map(|step| step.load);
+    let Some((load, generated)) = seen.and_then(|load| Some((load, load.generated.as_deref()?))) else {
+        let failed = steps.iter().find_map(|step| step.failed);
+        return match failed {
+            Some((FailKind::NoRoom, sentence)) => format!("does not fit: {sentence}"),
+            Some((_, sentence)) => sentence.to_owned(),
+            None => unmeasured(steps).to_owned(),
+        };
+    };
+    let Some(read) = row.read_per_token.get().copied() else {
+        return "what was read for each token is unknown".to_owned();
+    };
+    let touched = row.touched.map(|bytes| bytes.0 as f64);
+    let share = touched.map(|touched| read / touched);
+    if share.map_or(read < 1e6, |share| share < FITS) {
+        return match row.cpu_percent.get() {
+            Some(busy) if *busy > BUSY => format!(
+                "fits: the tier does not matter; the processors are {} % busy multiplying{}",
+                significant(*busy),
+                at_rate(row, touched)
+            ),
+            _ => format!("fits: the tier does not matter{}", at_rate(row, touched)),
+        };
+    }
+    let bytes = Bytes(read as u64);
+    if row.cpu_percent.get().is_some_and(|busy| *busy > BUSY)
+        && row.iowait_percent.get().is_some_and(|wait| *wait < 5.0)
+    {
+        let held =
+            if compressed(load) || zswap.is_some_and(|share| share > 0.9) { ", much of it by compressing" } else { "" };
+        return format!(
+            "the processors are the limit, {} % busy{held}; {bytes} are read for each token",
+            significant(row.cpu_percent.get().copied().unwrap_or(0.0))
+        );
+    }
+    let of_disk = row.disk_mbps.get().zip(row.tps.get()).map(|(disk, tps)| 100.0 * read * tps / 1e6 / disk);
+    let rate = of_disk.map_or_else(String::new, |share| format!(" at {} % of the disk's rate", significant(share)));
+    if generated.mapped {
+        return format!(
+            "clean file pages are dropped and read again (nothing is written): every token reads {bytes}{rate}"
+        );
+    }
+    if compressed(load) {
+        return format!(
+            "compressed memory is taken from what should hold the weights: every token unpacks {bytes} of zram"
+        );
+    }
+    if let Some(share) = zswap.filter(|share| *share > 0.5) {
+        return format!(
+            "zswap answers {} % of what is read, and has its memory from what should hold the weights: {bytes} for each token",
+            significant(100.0 * share)
+        );
+    }
+    let cluster = load.settings.get("/proc/sys/vm/page-cluster").and_then(|pages| pages.parse::<u32>().ok());
+    let ends = cluster.map(|pages| format!(" because readahead ends at {}", Bytes(load.page.0 << pages.min(5))));
+    let thrash = if share.is_some_and(|share| share > 0.9) { "thrash: " } else { "" };
+    format!("{thrash}anonymous weights go through swap{rate}{}: every token reads {bytes}", ends.unwrap_or_default())
+}
+
+/// At which rate weights are multiplied.
+fn at_rate(row: &TokenRow, touched: Option<f64>) -> String {
+    let rate = touched.zip(row.tps.get().copied()).map(|(bytes, tps)| bytes * tps / 1e9);
+    rate.map_or_else(String::new, |rate| format!(", weights come from RAM at {} GB/s", significant(rate)))
+}
+
+fn compressed(load: &Load) -> bool {
+    load.areas.iter().any(|area| area.compressed.is_some())
+}
