@@ -91,6 +91,17 @@ pub enum GgufError {
         /// What is wrong and what it may be.
         why: String,
     },
+    /// A model by a name that is not listed.
+    #[error(
+        "the shape of {name} is not known; give a GGUF file of it, or --shape, or one of {known} (with an ending such as \
+         -q8_0 for another quantisation)"
+    )]
+    Model {
+        /// In quotation marks.
+        name: String,
+        /// The names that are.
+        known: String,
+    },
 }
 
 /// A place in a file, in words.

@@ -249,13 +249,13 @@ fn parse_tied(value: &str) -> Result<bool, GgufError> {
 
 /// Tensors laid one behind the other, as in a file with ggml's alignment.
 #[derive(Default)]
-struct Tensors {
-    all: Vec<Tensor>,
-    end: u64,
+pub(crate) struct Tensors {
+    pub(crate) all: Vec<Tensor>,
+    pub(crate) end: u64,
 }
 
 impl Tensors {
-    fn push(&mut self, name: String, dims: &[u64], kind: Kind) {
+    pub(crate) fn push(&mut self, name: String, dims: &[u64], kind: Kind) {
         let rows: u64 = dims.iter().skip(1).product();
         let bytes = kind.bytes(dims[0]).unwrap_or(0) * rows;
         let offset = self.end.next_multiple_of(32);
