@@ -18,6 +18,7 @@ mod likeness;
 pub mod little;
 mod load;
 pub mod model;
+pub mod predict;
 pub mod published;
 mod quotes;
 mod series;

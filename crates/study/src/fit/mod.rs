@@ -9,7 +9,7 @@ mod limits;
 mod pattern;
 mod point;
 mod quotes;
-mod replay;
+pub(crate) mod replay;
 
 use crate::capacity::{Capacity, capacity};
 use crate::model::RunView;

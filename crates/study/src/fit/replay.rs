@@ -8,7 +8,7 @@ use std::collections::BinaryHeap;
 
 /// What is done, over and over.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Work {
+pub(crate) struct Work {
     /// Share of reads, 0 to 1.
     pub reads: f64,
     pub sequential: bool,
@@ -20,7 +20,7 @@ pub(super) struct Work {
 
 /// What came of it.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(super) struct Rate {
+pub(crate) struct Rate {
     /// Operations a second, both directions.
     pub iops: f64,
     /// Mean latency of reads and of writes, µs.
@@ -30,7 +30,7 @@ pub(super) struct Rate {
 /// Region that is worked on: so large that random operations do not look sequential.
 const REGION: u64 = 1 << 40;
 /// Operations that are counted; with latencies as widely spread as those of an SD card their mean is known to 3 %.
-pub(super) const OPERATIONS: u64 = 6000;
+pub(crate) const OPERATIONS: u64 = 6000;
 
 /// An operation under way; what is done first comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,7 +42,7 @@ struct Flying {
 }
 
 /// The steady rate of a work on a device; nothing where the profile knows nothing of a direction.
-pub(super) fn replay(profile: &Profile, work: Work, seed: u64) -> Option<Rate> {
+pub(crate) fn replay(profile: &Profile, work: Work, seed: u64) -> Option<Rate> {
     let mut device = Device::new(profile, Bytes(REGION), seed);
     let mut flying: BinaryHeap<Reverse<Flying>> = BinaryHeap::new();
     let mut state = seed | 1;
