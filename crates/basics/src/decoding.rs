@@ -106,6 +106,8 @@ pub struct Generated {
     pub mapped: bool,
     /// Threads that compute.
     pub threads: u32,
+    /// CPU time of all of them at the weights, page faults included; none where waiting for each other cannot be told from it.
+    pub busy: Option<Nanos>,
     /// Where its bytes were, now and then.
     pub lay: Vec<Lay>,
 }

@@ -168,6 +168,8 @@ pub struct Load {
     pub areas: Vec<AreaSeen>,
     /// The kernel's settings meanwhile, by path below `/proc/sys` or `/sys`.
     pub settings: BTreeMap<String, String>,
+    /// What was left for the process of the limit that held it, where one did.
+    pub left: Option<Bytes>,
     /// The cgroup that held it, where one did.
     pub cgroup: Option<String>,
     /// The most that the cgroup had.

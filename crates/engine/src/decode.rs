@@ -28,6 +28,8 @@ pub struct Decoded {
     pub outcome: Outcome,
     /// When each token was there, since the prompt was given.
     pub tokens: Vec<Nanos>,
+    /// CPU time of all threads at the weights, page faults included; what they waited for each other is left out.
+    pub busy: Nanos,
 }
 
 /// Takes the prompt in and makes tokens, `job.threads` at a time at each tensor, until all are made, the job's time is over, or it
@@ -58,7 +60,7 @@ pub fn decode(
         begun: Instant::now(),
     };
     let mut account = Account::new(job.interval);
-    let usages: Vec<sys::thread::Usage> = std::thread::scope(|scope| {
+    let used: Vec<(sys::thread::Usage, Duration)> = std::thread::scope(|scope| {
         let mut hands = Vec::with_capacity(threads);
         for _ in 0..threads {
             let hand = std::thread::Builder::new().spawn_scoped(scope, || work.hand());
@@ -77,7 +79,7 @@ pub fn decode(
             }
             account.look(&work, sink);
         }
-        Ok::<_, EngineError>(hands.into_iter().map(|hand| hand.join().unwrap_or_default()).collect::<Vec<_>>())
+        Ok::<_, EngineError>(hands.into_iter().map(|hand| hand.join().unwrap_or_default()).collect())
     })?;
     account.close(&work, sink);
     let tokens = work.tokens.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -86,8 +88,10 @@ pub fn decode(
         false if control.cancel.load(Relaxed) => Ended::Cancelled,
         false => Ended::Time,
     };
-    let sum =
-        |which: fn(&sys::thread::Usage) -> Duration| Nanos(usages.iter().map(|u| which(u).as_nanos() as u64).sum());
+    let sum = |which: fn(&sys::thread::Usage) -> Duration| {
+        Nanos(used.iter().map(|(usage, _)| which(usage).as_nanos() as u64).sum())
+    };
+    let busy = Nanos(used.iter().map(|(_, busy)| busy.as_nanos() as u64).sum());
     let outcome = Outcome {
         engine: EngineUse {
             asked: job.engine,
@@ -105,7 +109,7 @@ pub fn decode(
         each: Vec::new(),
         notes: Vec::new(),
     };
-    Ok(Decoded { outcome, tokens })
+    Ok(Decoded { outcome, tokens, busy })
 }
 
 fn fits(decoding: &Decoding, weights: u64, cache: u64) -> Result<(), EngineError> {
@@ -142,26 +146,29 @@ struct Work<'a> {
 
 impl Work<'_> {
     /// One thread's part of everything.
-    fn hand(&self) -> sys::thread::Usage {
+    fn hand(&self) -> (sys::thread::Usage, Duration) {
+        let mut busy = Duration::ZERO;
         for token in 0..self.decoding.tokens {
             // The prompt as a whole gives the first token.
             let times = if token == 0 { self.decoding.prompt.max(1) } else { 1 };
             let before = u64::from(self.decoding.prompt.max(1)) - 1 + u64::from(token);
             for (index, piece) in self.decoding.pieces.iter().enumerate() {
+                let begun = sys::thread::cpu_time();
                 self.piece(index, piece, token, times, before);
+                busy += sys::thread::cpu_time() - begun;
                 self.barrier.wait(|| {
                     self.next[index].store(0, Relaxed);
                     self.stopped.store(self.stop.load(Relaxed), Relaxed);
                 });
                 if self.stopped.load(Relaxed) || self.barrier.abandoned.load(Relaxed) {
-                    return sys::thread::usage();
+                    return (sys::thread::usage(), busy);
                 }
             }
             self.barrier.wait(|| {
                 self.tokens.lock().unwrap_or_else(PoisonError::into_inner).push(self.begun.elapsed().into());
             });
         }
-        sys::thread::usage()
+        (sys::thread::usage(), busy)
     }
 
     fn piece(&self, index: usize, piece: &Piece, token: u32, times: u32, before: u64) {

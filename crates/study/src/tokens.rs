@@ -63,6 +63,8 @@ struct Visit {
     tps: f64,
     ttft: f64,
     cpu: Option<(f64, f64)>,
+    /// Share of its threads' time, per cent, that they spent on the weights.
+    busy: Option<f64>,
     faults: Option<f64>,
     read: Option<f64>,
     /// Of what was read, the share that compressed memory answered.
@@ -115,6 +117,7 @@ impl Visit {
             tps,
             ttft: first.secs(),
             cpu: ends.and_then(|(a, b)| cpu(a, b)),
+            busy: generated.busy.map(|busy| 100.0 * busy.secs() / last.secs() / f64::from(generated.threads.max(1))),
             faults: moved("pgmajfault").zip(seconds).map(|(faults, seconds)| faults / seconds),
             read: read.zip(seconds).map(|(bytes, seconds)| bytes / seconds / tps),
             zswap: zswap.map(|(cached, disk)| cached / (cached + disk)),
@@ -147,7 +150,7 @@ fn row(run: &RunView<'_>, tier: &str, steps: &[&StepView<'_>]) -> TokenRow {
     let disk_mbps = whole().find_map(|(_, (load, _))| disk(load)).map_or_else(Known::default, Known::Is);
     let touched = whole().find_map(|(_, (_, generated))| generated.touched);
     let tps = middle(&|visit| Some(visit.tps));
-    let lacking = whole().find_map(|(_, (load, generated))| lacking(run, load, generated));
+    let lacking = whole().find_map(|(_, (load, generated))| lacking(load, generated));
     let bound = match (disk_mbps.get(), lacking) {
         (Some(mbps), Some(bytes)) if bytes > 0.0 => Known::Is(mbps * 1e6 / bytes),
         (_, Some(bytes)) if bytes <= 0.0 => Known::Unknown(Why::NotMeasured("all of it can be kept".to_owned())),
@@ -174,22 +177,19 @@ fn row(run: &RunView<'_>, tier: &str, steps: &[&StepView<'_>]) -> TokenRow {
         tps,
         why: String::new(),
     };
-    row.why = why(&row, steps, middle(&|visit| visit.zswap).get().copied());
+    let busy = middle(&|visit| visit.busy.or(Some(visit.cpu?.0))).get().copied();
+    row.why = why(&row, steps, busy, middle(&|visit| visit.zswap).get().copied());
     row
 }
 
 /// Bytes of what a token touches that memory has no room for; none where nothing says how much room there is.
-fn lacking(run: &RunView<'_>, load: &Load, generated: &Generated) -> Option<f64> {
-    let parse = |key: &str| run.parameters.get(key).and_then(|text| text.parse::<Bytes>().ok());
-    // The group's own limit is what the plan asked for; the rest of a machine is not a limit that is known.
-    let memory = parse("memory").filter(|_| load.cgroup.is_some())?;
-    let left = memory.0.saturating_sub(parse("lock").map_or(0, |lock| lock.0));
-    let kept = left.saturating_sub(generated.besides.map_or(0, |bytes| bytes.0));
+fn lacking(load: &Load, generated: &Generated) -> Option<f64> {
+    let kept = load.left?.0.saturating_sub(generated.besides.map_or(0, |bytes| bytes.0));
     Some(generated.touched?.0 as f64 - kept as f64)
 }
 
 /// Why the row is as it is.
-fn why(row: &TokenRow, steps: &[&StepView<'_>], zswap: Option<f64>) -> String {
+fn why(row: &TokenRow, steps: &[&StepView<'_>], busy: Option<f64>, zswap: Option<f64>) -> String {
     let seen = steps.iter().rev().filter(|step| step.is_whole()).find_map(|step| step.load);
     let Some((load, generated)) = seen.and_then(|load| Some((load, load.generated.as_deref()?))) else {
         let failed = steps.iter().find_map(|step| step.failed);
@@ -204,26 +204,18 @@ fn why(row: &TokenRow, steps: &[&StepView<'_>], zswap: Option<f64>) -> String {
     };
     let touched = row.touched.map(|bytes| bytes.0 as f64);
     let share = touched.map(|touched| read / touched);
+    let busy = busy.filter(|busy| *busy > BUSY).map(significant);
     if share.map_or(read < 1e6, |share| share < FITS) {
-        return match row.cpu_percent.get() {
-            Some(busy) if *busy > BUSY => format!(
-                "fits: the tier does not matter; the processors are {} % busy multiplying{}",
-                significant(*busy),
-                at_rate(row, touched)
-            ),
-            _ => format!("fits: the tier does not matter{}", at_rate(row, touched)),
+        let rate = touched.zip(row.tps.get().copied()).map(|(bytes, tps)| bytes * tps / 1e9);
+        let rate = rate.map_or_else(String::new, |rate| format!(", {} GB of weights a second", significant(rate)));
+        return match busy {
+            Some(busy) => format!("fits: the tier does not matter; the processors are the limit, {busy} % busy{rate}"),
+            None => format!("fits: the tier does not matter{rate}"),
         };
     }
     let bytes = Bytes(read as u64);
-    if row.cpu_percent.get().is_some_and(|busy| *busy > BUSY)
-        && row.iowait_percent.get().is_some_and(|wait| *wait < 5.0)
-    {
-        let held =
-            if compressed(load) || zswap.is_some_and(|share| share > 0.9) { ", much of it by compressing" } else { "" };
-        return format!(
-            "the processors are the limit, {} % busy{held}; {bytes} are read for each token",
-            significant(row.cpu_percent.get().copied().unwrap_or(0.0))
-        );
+    if let Some(busy) = busy.filter(|_| !compressed(load)) {
+        return format!("the processors are the limit, {busy} % busy; {bytes} are read for each token beside");
     }
     let of_disk = row.disk_mbps.get().zip(row.tps.get()).map(|(disk, tps)| 100.0 * read * tps / 1e6 / disk);
     let rate = of_disk.map_or_else(String::new, |share| format!(" at {} % of the disk's rate", significant(share)));
@@ -247,12 +239,6 @@ fn why(row: &TokenRow, steps: &[&StepView<'_>], zswap: Option<f64>) -> String {
     let ends = cluster.map(|pages| format!(" because readahead ends at {}", Bytes(load.page.0 << pages.min(5))));
     let thrash = if share.is_some_and(|share| share > 0.9) { "thrash: " } else { "" };
     format!("{thrash}anonymous weights go through swap{rate}{}: every token reads {bytes}", ends.unwrap_or_default())
-}
-
-/// At which rate weights are multiplied.
-fn at_rate(row: &TokenRow, touched: Option<f64>) -> String {
-    let rate = touched.zip(row.tps.get().copied()).map(|(bytes, tps)| bytes * tps / 1e9);
-    rate.map_or_else(String::new, |rate| format!(", weights come from RAM at {} GB/s", significant(rate)))
 }
 
 fn compressed(load: &Load) -> bool {

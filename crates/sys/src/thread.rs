@@ -23,6 +23,12 @@ pub fn usage() -> Usage {
     Usage { user: duration(usage.ru_utime), system: duration(usage.ru_stime) }
 }
 
+/// CPU time of the calling thread so far, to the nanosecond.
+pub fn cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
 /// Major faults of the calling thread so far: pages that it had to wait for while they were read (`getrusage(RUSAGE_THREAD)`).
 /// A page that read-ahead had fetched before counts as minor.
 pub fn major_faults() -> u64 {

@@ -192,11 +192,12 @@ impl Pressing {
         let result = toucher::run(&self.program, &task, cancel, &mut watch);
         let mut load = watch.load.unwrap_or_else(|| self.load());
         match result {
-            Ok(Touched { outcome, filled, tokens, lay, ended_early }) => {
+            Ok(Touched { outcome, filled, tokens, busy, lay, ended_early }) => {
                 load.faults = outcome.faults.clone();
                 load.filled = filled.map(|time| (self.spec.size, time));
                 if let Work::Decode(decoding) = &self.spec.work {
-                    let seen = Generated { load: filled.unwrap_or_default(), tokens, lay, ..Generated::default() };
+                    let seen =
+                        Generated { load: filled.unwrap_or_default(), tokens, busy, lay, ..Generated::default() };
                     load.generated = Some(Box::new(of_model(decoding, job, seen)));
                 }
                 Ok(Seen { outcome, load, ended_early })
@@ -231,6 +232,7 @@ impl Pressing {
         Load {
             areas,
             settings: settings(),
+            left: cgroup.and_then(|_| self.spec.pressure.left()),
             cgroup: cgroup.and_then(|cgroup| Some(cgroup.groups().first()?.display().to_string())),
             peak: cgroup.and_then(Cgroup::peak),
             oom_kills: cgroup.and_then(Cgroup::oom_kills),

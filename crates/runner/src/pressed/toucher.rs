@@ -72,6 +72,9 @@ struct Account {
     /// When each token was there.
     #[serde(default)]
     tokens: Vec<Nanos>,
+    /// CPU time that its threads spent on weights.
+    #[serde(default)]
+    busy: Option<Nanos>,
 }
 
 /// What ends the touching of memory.
@@ -142,7 +145,7 @@ fn perform(
             filled()?;
             let decoded = engine::decode(decoding, &task.job, (&weights, &cache), &Control::new(cancel), &mut sink);
             let decoded = decoded.map_err(|error| said(&error))?;
-            Account { tokens: decoded.tokens, ..Account::of(decoded.outcome)? }
+            Account { tokens: decoded.tokens, busy: Some(decoded.busy), ..Account::of(decoded.outcome)? }
         }
     };
     if !locked {
@@ -173,7 +176,19 @@ impl Account {
             Ended::Failed { what, .. } => return Err(format!("{what} of memory failed")),
             Ended::Astray { .. } => return Err("memory held something else than what was stored".to_owned()),
         };
-        Ok(Account { engine, ended, elapsed, read, write, faults, cpu_user, cpu_system, notes, tokens: Vec::new() })
+        Ok(Account {
+            engine,
+            ended,
+            elapsed,
+            read,
+            write,
+            faults,
+            cpu_user,
+            cpu_system,
+            notes,
+            tokens: Vec::new(),
+            busy: None,
+        })
     }
 
     fn cancelled() -> Self {
@@ -197,6 +212,7 @@ impl Account {
             cpu_system,
             notes: Vec::new(),
             tokens: Vec::new(),
+            busy: None,
         }
     }
 
@@ -230,6 +246,8 @@ pub(crate) struct Touched {
     pub filled: Option<Nanos>,
     /// Of a model: when each token was there.
     pub tokens: Vec<Nanos>,
+    /// CPU time that its threads spent on weights.
+    pub busy: Option<Nanos>,
     /// Where its bytes were, once they were filled.
     pub lay: Vec<Lay>,
     /// Why it was ended before its time.
@@ -305,10 +323,10 @@ pub(crate) fn run(
             Told::Interval(interval) => listener.heard(Heard::Interval(&interval)),
             Told::Done(account) => {
                 listener.done();
-                let tokens = account.tokens.clone();
+                let (tokens, busy) = (account.tokens.clone(), account.busy);
                 end.ask(&mut child);
                 wait(&mut child);
-                return Ok(Touched { outcome: account.outcome(), filled, tokens, lay: watch.seen, ended_early });
+                return Ok(Touched { outcome: account.outcome(), filled, tokens, busy, lay: watch.seen, ended_early });
             }
             Told::Failed(what) => {
                 wait(&mut child);
