@@ -185,6 +185,23 @@ fn token_row(row: &study::TokenRow) -> Value {
         .build()
 }
 
+/// `predict --json`: a row for each model on each tier.
+pub fn predictions(rows: &[study::predict::Row], beside: &[String]) -> Value {
+    let row = |row: &study::predict::Row| {
+        let predicted = &row.predicted;
+        Object::default()
+            .with("model", row.model.as_str())
+            .with("profile", row.profile.as_str())
+            .known("tps", &predicted.tps, |v| number(*v))
+            .known("tps_low", &predicted.tps_low, |v| number(*v))
+            .known("tps_high", &predicted.tps_high, |v| number(*v))
+            .with("why", predicted.why.as_str())
+            .build()
+    };
+    let rows: Vec<Value> = rows.iter().map(row).collect();
+    json!({"schema": "tiermark.predict/1", "rows": rows, "beside": beside})
+}
+
 fn head(schema: &str, record: &Record) -> Object {
     let run = &record.run;
     Object::default()

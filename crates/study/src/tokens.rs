@@ -57,16 +57,17 @@ pub struct TokenRow {
 }
 
 /// What one visit gives, as far as it is known.
-struct Visit {
+pub(crate) struct Visit {
     total: f64,
     load: f64,
-    tps: f64,
+    pub tps: f64,
     ttft: f64,
     cpu: Option<(f64, f64)>,
     /// Share of its threads' time, per cent, that they spent on the weights.
     busy: Option<f64>,
     faults: Option<f64>,
-    read: Option<f64>,
+    /// Bytes for each token.
+    pub read: Option<f64>,
     /// Of what was read, the share that compressed memory answered.
     zswap: Option<f64>,
 }
@@ -90,7 +91,7 @@ pub fn token_headline(rows: &[TokenRow]) -> Option<String> {
 }
 
 impl Visit {
-    fn of(step: &StepView<'_>, load: &Load, generated: &Generated) -> Option<Self> {
+    pub(crate) fn of(step: &StepView<'_>, load: &Load, generated: &Generated) -> Option<Self> {
         let (first, last) = generated.tokens.first().zip(generated.tokens.last())?;
         let tps = generated.tps()?;
         // From the first token on: what a prompt reads, and writes, is another matter.

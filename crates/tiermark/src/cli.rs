@@ -129,6 +129,9 @@ pub enum Verb {
     /// removes. tiermark itself stays outside of the limit. Needs root.
     #[command(subcommand)]
     Load(LoadVerb),
+    /// Say how many tokens a second a language model would make, without running it: on a disk that nobody has bought yet, from
+    /// published figures, or on this machine, with a probe.
+    Predict(Box<PredictArgs>),
     /// Print the completions for a shell.
     Completions {
         /// The shell.
@@ -383,16 +386,82 @@ pub struct PressedArgs {
     pub progress: When,
 }
 
-/// What `load decode` takes.
+/// What `predict` takes.
 #[derive(Debug, Args)]
-pub struct DecodeArgs {
-    /// A model's file (GGUF); its header is read, its weights are made up.
-    #[arg(long, value_name = "FILE.gguf", required_unless_present = "shape", conflicts_with = "shape")]
-    pub model: Option<PathBuf>,
+pub struct PredictArgs {
+    /// By which program: `decode` as `load decode` does it, `llm` a real runner, which needs some memory for itself.
+    #[arg(value_enum)]
+    pub workload: Predicted,
+    /// The models.
+    #[command(flatten)]
+    pub models: ModelArgs,
+    /// What swap would be on; may be given more than once, a row each: a profile's name or file, with a comma between them
+    /// several at equal priority. With --probe as with `load --swap`.
+    #[arg(long, value_name = "PROFILE", required = true)]
+    pub on: Vec<String>,
+    /// RAM of a board like a Raspberry Pi 5.
+    #[arg(long, value_name = "SIZE", default_value = "4G", conflicts_with = "probe")]
+    pub ram: String,
+    /// What of it is taken away.
+    #[arg(long, value_name = "SIZE", default_value = "0", conflicts_with = "probe")]
+    pub lock: String,
+    /// Weights that the board multiplies in a second when they are in memory, in MB; default: as published of a Raspberry Pi 5.
+    #[arg(long, value_name = "MB/s", conflicts_with = "probe")]
+    pub memory_speed: Option<f64>,
+    /// Length of the board's pages.
+    #[arg(long, value_name = "SIZE", conflicts_with = "probe")]
+    pub page: Option<String>,
+    /// Measure on this machine, in half a minute for each tier, what its kernel keeps and how fast the rest comes back.
+    #[arg(long, requires = "memory")]
+    pub probe: bool,
+    /// With --probe: the memory that the model would have here.
+    #[arg(long, value_name = "SIZE", requires = "probe")]
+    pub memory: Option<String>,
+    /// With --probe: the weights are mapped from a file on the tier, not swapped.
+    #[arg(long, requires = "probe")]
+    pub mapped: bool,
+    /// With --probe: threads that compute; default: as many as there are processors.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub threads: Option<u32>,
+    /// Tokens that are given.
+    #[arg(long, default_value_t = 16, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub prompt: u32,
+    /// Tokens that are made.
+    #[arg(long, default_value_t = 16, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=100_000))]
+    pub tokens: u32,
+    /// When to show progress.
+    #[arg(long, value_enum, default_value_t = When::Auto)]
+    pub progress: When,
+}
+
+/// What is predicted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Predicted {
+    /// As `load decode`.
+    Decode,
+    /// A real runner.
+    Llm,
+}
+
+/// Which model.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = true)]
+pub struct ModelArgs {
+    /// A model's file (GGUF), of which the header is read, or the name of a well-known one, such as gemma2:2b.
+    #[arg(long, value_name = "FILE.gguf|NAME")]
+    pub model: Vec<String>,
     /// A made-up model: layers=28,embd=3072,ffn=8192,heads=24,kv_heads=8,vocab=128256,quant=Q4_K,tied=yes; the first two must be
     /// there.
     #[arg(long, value_name = "KEY=N,…")]
     pub shape: Option<String>,
+}
+
+/// What `load decode` takes.
+#[derive(Debug, Args)]
+pub struct DecodeArgs {
+    /// The model; its weights are made up.
+    #[command(flatten)]
+    pub model: ModelArgs,
     /// Tokens that are given.
     #[arg(long, default_value_t = 16, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub prompt: u32,

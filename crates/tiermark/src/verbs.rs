@@ -8,6 +8,8 @@ mod import;
 mod load;
 mod manuals;
 mod methods;
+mod models;
+mod predict;
 mod profile;
 mod profiles;
 mod report;
@@ -34,6 +36,7 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
         Verb::Emulate(args) => args.action.is_some(),
         Verb::Load(LoadVerb::Swap(args)) => args.pressed.dry_run,
         Verb::Load(LoadVerb::Decode(args)) => args.pressed.dry_run,
+        Verb::Predict(args) => !args.probe,
         _ => false,
     };
     if opens_no_store {
@@ -54,6 +57,7 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
         Verb::Import { file } => import::import(&context, &file),
         Verb::Emulate(args) => emulate::emulate(&context, &args),
         Verb::Load(verb) => load::load(&context, &verb),
+        Verb::Predict(args) => predict::predict(&context, &args),
         Verb::Completions { shell } => manuals::completions(shell),
         Verb::Man { folder } => manuals::man(&folder),
     }

@@ -63,6 +63,11 @@ impl Tier {
         Ok(tier(places, zswap))
     }
 
+    /// Nothing to swap to.
+    pub(crate) fn nothing() -> Self {
+        Tier { name: "none".to_owned(), places: Vec::new(), zswap: None }
+    }
+
     /// Whether nothing can be swapped.
     pub fn is_none(&self) -> bool {
         self.places.is_empty()

@@ -36,7 +36,7 @@ fn errand(errand: &str) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn parsed<T: FromStr<Err: std::fmt::Display>>(option: &str, text: &str) -> Result<T, Usage> {
+pub(super) fn parsed<T: FromStr<Err: std::fmt::Display>>(option: &str, text: &str) -> Result<T, Usage> {
     text.parse().map_err(|error: T::Err| Usage(format!("{option}: {error}")))
 }
 
@@ -100,17 +100,22 @@ fn tiers(args: &PressedArgs, fit: impl Fn(&str) -> bool) -> Result<Vec<Tier>> {
     }
     let mut tiers: Vec<Tier> = Vec::new();
     for name in names {
-        let profiles = |name: &str| {
-            let profile = methods::profile_named(name).map_err(|error| error.to_string())?;
-            let toml = profile.to_toml().map_err(|error| error.to_string())?;
-            Ok((profile.name, toml))
-        };
-        let tier = Tier::parse(&name, &profiles).map_err(workloads::WorkloadError::from)?;
+        let tier = tier(&name)?;
         if tiers.iter().all(|other| other.name != tier.name) {
             tiers.push(tier);
         }
     }
     Ok(tiers)
+}
+
+/// A tier as it is written.
+pub(super) fn tier(name: &str) -> Result<Tier> {
+    let profiles = |name: &str| {
+        let profile = methods::profile_named(name).map_err(|error| error.to_string())?;
+        let toml = profile.to_toml().map_err(|error| error.to_string())?;
+        Ok((profile.name, toml))
+    };
+    Ok(Tier::parse(name, &profiles).map_err(workloads::WorkloadError::from)?)
 }
 
 /// Where this machine's disk is for those rungs that want it: where it was said, or where large temporary files belong.
