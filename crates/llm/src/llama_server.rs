@@ -1,0 +1,97 @@
+//! The words of llama.cpp's `llama-server`: the body of a request for a completion, and the events of its answer. Pure; the
+//! connection is elsewhere.
+
+use crate::client::Step;
+use crate::generation::{Account, Ended, Prompt};
+use basics::Nanos;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+pub(crate) fn completion(prompt: &Prompt) -> String {
+    let mut body = json!({
+        "prompt": prompt.text, "n_predict": prompt.tokens, "temperature": 0, "seed": prompt.seed, "stream": true,
+        "ignore_eos": true, "cache_prompt": false,
+    });
+    if prompt.varied {
+        body["frequency_penalty"] = 2.into();
+        body["repeat_last_n"] = 64.into();
+    }
+    body.to_string()
+}
+
+#[derive(Deserialize)]
+struct Event {
+    #[serde(default)]
+    content: String,
+    stop: Option<bool>,
+    stop_type: Option<String>,
+    error: Option<Value>,
+    timings: Option<Timings>,
+}
+
+#[derive(Deserialize)]
+struct Timings {
+    prompt_n: u64,
+    prompt_ms: f64,
+    predicted_n: u64,
+    predicted_ms: f64,
+}
+
+fn nanos(ms: f64) -> Nanos {
+    Nanos((ms * 1e6).max(0.0) as u64)
+}
+
+/// What a line of the answer to [`completion`] means, or none when it means nothing.
+pub(crate) fn step(line: &str) -> Option<Step> {
+    let (kind, data) = line.split_once(':').unwrap_or((line, ""));
+    let data = data.trim();
+    match kind {
+        "data" if data != "[DONE]" => {}
+        "error" => return Some(Step::Refused(said(data))),
+        // Between events; a comment, which keeps the connection awake; other fields of an event.
+        "" | "data" | "event" | "id" | "retry" => return Some(Step::Nothing),
+        _ => return None,
+    }
+    let event: Event = serde_json::from_str(data).ok()?;
+    if event.error.is_some() {
+        return Some(Step::Refused(said(data)));
+    }
+    if !event.stop? {
+        return Some(Step::Token(event.content));
+    }
+    let timings = event.timings?;
+    let account = Account {
+        total: None,
+        load: None,
+        prompt_tokens: timings.prompt_n,
+        prompt_time: nanos(timings.prompt_ms),
+        tokens: timings.predicted_n,
+        generate_time: nanos(timings.predicted_ms),
+    };
+    let ended = match event.stop_type.as_deref() {
+        Some("eos" | "word") => Ended::OwnEnd,
+        _ => Ended::Asked,
+    };
+    Some(Step::Done(ended, account))
+}
+
+/// The sentence in `{"error":"…"}`, `{"error":{"message":"…"}}` or `{"message":"…"}`; other text as it is.
+pub(crate) fn said(text: &str) -> String {
+    let Ok(value) = serde_json::from_str::<Value>(text) else { return text.to_owned() };
+    let error = value.get("error").unwrap_or(&value);
+    error.as_str().or_else(|| error.get("message")?.as_str()).map_or_else(|| text.to_owned(), str::to_owned)
+}
+
+/// The names of models in an answer of `/v1/models`.
+pub(crate) fn names(answer: &str) -> Option<Vec<String>> {
+    #[derive(Deserialize)]
+    struct Models {
+        data: Vec<Model>,
+    }
+    #[derive(Deserialize)]
+    struct Model {
+        id: String,
+    }
+    let models: Models = serde_json::from_str(answer).ok()?;
+    Some(models.data.into_iter().map(|model| model.id).collect())
+}
