@@ -3,6 +3,7 @@
 
 use crate::units::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 
 /// What a process does that decodes without being a language model: it multiplies weights that mean nothing, in the order and
 /// at the speed of one that is.
@@ -55,6 +56,62 @@ pub enum Part {
     },
     /// A layer's keys and values: this token's are written, those of all tokens before it read.
     Cache,
+}
+
+/// What a real runner of models does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Serving {
+    /// Which one.
+    pub server: Server,
+    /// Its program.
+    pub program: PathBuf,
+    /// The model, as its row is called.
+    pub model: String,
+    /// Where it is.
+    pub source: Source,
+    /// What is given.
+    pub prompt: String,
+    /// Tokens that are made.
+    pub tokens: u32,
+    /// Tokens for which it makes room.
+    pub context: u32,
+    /// Threads that compute; its own choice when not given.
+    pub threads: Option<u32>,
+    /// Weights mapped from the file, or read into memory; its own choice when not given.
+    pub mapped: Option<bool>,
+    /// The weights mean nothing: what was said becomes less likely, so that it does not end by saying one token for ever.
+    pub random: bool,
+    /// Bytes of the file.
+    pub size: Bytes,
+    /// Bytes of weights, keys and values that a token touches, where that is known.
+    pub touched: Option<Bytes>,
+    /// Bytes of keys and values at the end, where that is known.
+    pub cache: Option<Bytes>,
+}
+
+/// A program that runs models.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Server {
+    /// Ollama.
+    Ollama,
+    /// llama.cpp's `llama-server`.
+    LlamaServer,
+}
+
+/// Where a runner has its model from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Source {
+    /// A GGUF.
+    File(PathBuf),
+    /// A folder of Ollama's, in which the model is known by a name.
+    Folder {
+        /// The folder.
+        models: PathBuf,
+        /// The name.
+        name: String,
+    },
 }
 
 impl Piece {

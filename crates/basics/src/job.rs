@@ -203,6 +203,8 @@ pub enum Engine {
     Touch,
     /// The weights of a language model multiplied, one operation a token.
     Decode,
+    /// Another program's work, one operation a token: a real language model.
+    Served,
     /// No operation was real: a device model in virtual time. Only what ran can be this, not what is asked for.
     Virtual,
 }
@@ -218,6 +220,7 @@ impl Engine {
             Engine::Memory => "memory",
             Engine::Touch => "touch",
             Engine::Decode => "decode",
+            Engine::Served => "served",
             Engine::Virtual => "virtual",
         }
     }

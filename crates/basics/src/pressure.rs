@@ -1,7 +1,7 @@
 //! Memory under pressure, as data: how much of it is taken away, what the rest may be swapped to, and what was seen of
 //! both. A plan states the first two, a record keeps the third.
 
-use crate::decoding::{Decoding, Generated};
+use crate::decoding::{Decoding, Generated, Serving};
 use crate::latency::Latencies;
 use crate::units::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
@@ -31,6 +31,8 @@ pub enum Work {
     Touch,
     /// They are the weights of a model that makes tokens.
     Decode(Box<Decoding>),
+    /// A program that runs language models has one of them make tokens.
+    Serve(Box<Serving>),
 }
 
 /// Memory taken away on purpose.

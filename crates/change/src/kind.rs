@@ -2,6 +2,7 @@
 
 use crate::cgroup::{ControllerChange, GroupChange};
 use crate::error::ChangeError;
+use crate::folder::FolderChange;
 use crate::fuse_mount::MountChange;
 use crate::helper::HelperChange;
 use crate::loop_device::LoopChange;
@@ -67,6 +68,8 @@ pub(crate) enum Change {
     CgroupController(ControllerChange),
     /// A process of our own.
     Helper(HelperChange),
+    /// A folder of tiermark's own.
+    Folder(FolderChange),
 }
 
 impl Change {
@@ -81,6 +84,7 @@ impl Change {
             Change::Cgroup(change) => change,
             Change::CgroupController(change) => change,
             Change::Helper(change) => change,
+            Change::Folder(change) => change,
         }
     }
 }

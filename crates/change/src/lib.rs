@@ -12,6 +12,7 @@
 
 pub mod cgroup;
 pub mod error;
+mod folder;
 mod fuse_mount;
 pub mod guard;
 mod helper;
@@ -25,6 +26,7 @@ mod zram;
 
 pub use cgroup::{Cgroup, Limits};
 pub use error::ChangeError;
+pub use folder::Folder;
 pub use fuse_mount::FuseMount;
 pub use guard::{DeviceGrant, Refused};
 pub use helper::Helper;

@@ -166,13 +166,19 @@ fn without_depth(engine: Engine, job: &Job, without: &mut Vec<(String, String)>)
 fn choose(job: &Job, target: &Target<'_>) -> Result<EngineUse, EngineError> {
     let unavailable = |why: &str| Err(EngineError::Unavailable { engine: job.engine.name(), why: why.to_owned() });
     match (target, job.engine) {
-        (Target::Memory { .. }, Engine::Psync | Engine::IoUring | Engine::Mmap | Engine::Touch | Engine::Decode) => {
+        (
+            Target::Memory { .. },
+            Engine::Psync | Engine::IoUring | Engine::Mmap | Engine::Touch | Engine::Decode | Engine::Served,
+        ) => {
             return unavailable("the target is memory");
         }
-        (Target::Touched { .. }, Engine::Psync | Engine::IoUring | Engine::Mmap | Engine::Memory | Engine::Decode) => {
+        (
+            Target::Touched { .. },
+            Engine::Psync | Engine::IoUring | Engine::Mmap | Engine::Memory | Engine::Decode | Engine::Served,
+        ) => {
             return unavailable("the target is memory that may be swapped");
         }
-        (Target::File { .. }, Engine::Memory | Engine::Touch | Engine::Decode) => {
+        (Target::File { .. }, Engine::Memory | Engine::Touch | Engine::Decode | Engine::Served) => {
             return unavailable("the target is a file or a device");
         }
         _ => {}

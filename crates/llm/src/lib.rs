@@ -10,6 +10,7 @@ mod generation;
 mod http;
 mod llama_server;
 mod made_up;
+mod manifest;
 mod ollama;
 mod start;
 
@@ -18,4 +19,5 @@ pub use client::Client;
 pub use error::{Asked, LlmError};
 pub use generation::{Account, Ended, Generation, Prompt};
 pub use made_up::{MadeUp, Quant};
+pub use manifest::model_file;
 pub use start::{Command, Runner, Serves, Setup, Start, free_port};

@@ -220,7 +220,7 @@ fn way(step: &StepRecord) -> &'static str {
     match engine.map(|engine| engine.used) {
         Some(Engine::Mmap) => "mapped",
         Some(Engine::Touch) => "swapped",
-        Some(Engine::Decode) => "decoding",
+        Some(Engine::Decode | Engine::Served) => "decoding",
         _ if step.job.direct && refused => "buffered (O_DIRECT refused)",
         _ if step.job.direct && by_file_system => "direct, its writes buffered by the file system",
         _ if step.job.direct => "direct",

@@ -74,7 +74,25 @@ pub(crate) struct Visit {
 
 /// The rows of a run, in the order of its tiers; empty where no model made tokens.
 pub fn token_rows(run: &RunView<'_>) -> Vec<TokenRow> {
-    by_tier(run, Engine::Decode).map(|(tier, steps)| row(run, tier, &steps)).collect()
+    let decoded = by_tier(run, Engine::Decode).map(|(tier, steps)| {
+        let model = run.parameters.get("model").map_or("", String::as_str);
+        row(model, tier, &steps)
+    });
+    let served = by_tier(run, Engine::Served).flat_map(|(tier, steps)| {
+        // Each step is named by its model.
+        let mut models: Vec<&str> = Vec::new();
+        for step in &steps {
+            if !models.contains(&step.name) {
+                models.push(step.name);
+            }
+        }
+        let of = move |model: &str| {
+            let steps: Vec<_> = steps.iter().filter(|step| step.name == model).copied().collect();
+            row(model, tier, &steps)
+        };
+        models.into_iter().map(of).collect::<Vec<_>>()
+    });
+    decoded.chain(served).collect()
 }
 
 /// The answer in one sentence: the fastest tier and the slowest, and how far they are apart.
@@ -132,7 +150,7 @@ fn moved_from(a: &observe::Sample, b: &observe::Sample, disk: &str) -> f64 {
     of(b).saturating_sub(of(a)) as f64
 }
 
-fn row(run: &RunView<'_>, tier: &str, steps: &[&StepView<'_>]) -> TokenRow {
+fn row(model: &str, tier: &str, steps: &[&StepView<'_>]) -> TokenRow {
     let whole = || {
         let steps = steps.iter().filter(|step| step.is_whole());
         steps.filter_map(|step| Some((*step, (step.load?, step.load?.generated.as_deref()?))))
@@ -158,10 +176,9 @@ fn row(run: &RunView<'_>, tier: &str, steps: &[&StepView<'_>]) -> TokenRow {
         _ => Known::Unknown(lack()),
     };
     let share = tps.get().zip(bound.get()).map(|(tps, bound)| tps / bound);
-    let model = run.parameters.get("model").cloned().unwrap_or_default();
     let mut row = TokenRow {
         tier: tier.to_owned(),
-        model,
+        model: model.to_owned(),
         total_s: middle(&|visit| Some(visit.total)),
         load_s: middle(&|visit| Some(visit.load)),
         ttft_s: middle(&|visit| Some(visit.ttft)),

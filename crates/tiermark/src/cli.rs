@@ -295,6 +295,9 @@ pub enum LoadVerb {
     /// Decode as a language model does, without the model: how many tokens a second it would make on each tier, and what bounds
     /// them.
     Decode(Box<DecodeArgs>),
+    /// Have a real runner (Ollama, llama-server) make tokens with a real model: how many a second on each tier, where the model's
+    /// bytes are meanwhile, and what bounds them.
+    Llm(Box<LlmArgs>),
     /// Be one of the processes that a workload is made of.
     #[command(hide = true)]
     Errand {
@@ -384,6 +387,59 @@ pub struct PressedArgs {
     /// When to show progress.
     #[arg(long, value_enum, default_value_t = When::Auto)]
     pub progress: When,
+}
+
+/// What `load llm` takes.
+#[derive(Debug, Args)]
+pub struct LlmArgs {
+    /// A model's file (GGUF), or with --models the name under which Ollama knows it; may be given more than once.
+    #[arg(long, value_name = "FILE.gguf|NAME", required = true)]
+    pub model: Vec<String>,
+    /// Ollama's folder of models, such as ~/.ollama/models, whose models are named. Nothing is ever pulled.
+    #[arg(long, value_name = "DIR")]
+    pub models: Option<PathBuf>,
+    /// The runner.
+    #[arg(long, value_enum, default_value_t = Server::Ollama)]
+    pub runner: Server,
+    /// Its program; default: the one in PATH.
+    #[arg(long, value_name = "FILE")]
+    pub program: Option<PathBuf>,
+    /// What is given.
+    #[arg(long, default_value = "Why is the sky blue?")]
+    pub prompt: String,
+    /// Tokens that are made.
+    #[arg(long, default_value_t = 32, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=100_000))]
+    pub tokens: u32,
+    /// Tokens for which it makes room.
+    #[arg(long, default_value_t = 2048, value_name = "N", value_parser = clap::value_parser!(u32).range(16..=1_000_000))]
+    pub context: u32,
+    /// Threads that compute; default: the runner's own choice.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub threads: Option<u32>,
+    /// The weights are mapped from their file; default: the runner's own choice, with Ollama read into memory.
+    #[arg(long)]
+    pub mapped: bool,
+    /// The weights are random: what was said becomes less likely, so that the model does not say one token for ever.
+    #[arg(long)]
+    pub random_weights: bool,
+    /// The table of the first article: its columns, memory taken away by locking it.
+    #[arg(long)]
+    pub as_published: bool,
+    /// The longest that a row's tokens take; what was made until then counts.
+    #[arg(long, value_name = "TIME", default_value = "3h")]
+    pub runtime: String,
+    /// Memory, tiers and the like.
+    #[command(flatten)]
+    pub pressed: PressedArgs,
+}
+
+/// A program that runs models.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Server {
+    /// Ollama.
+    Ollama,
+    /// llama.cpp's server.
+    LlamaServer,
 }
 
 /// What `predict` takes.

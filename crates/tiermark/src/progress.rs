@@ -116,7 +116,7 @@ impl Progress for Bar {
         if let Some(remaining) = &mut self.remaining {
             remaining.filling(index, done, self.step_began.elapsed().as_secs_f64());
         }
-        let what = if matches!(step.job.engine, Engine::Touch | Engine::Decode) {
+        let what = if matches!(step.job.engine, Engine::Touch | Engine::Decode | Engine::Served) {
             "filling memory"
         } else {
             "writing the test file"

@@ -36,6 +36,7 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
         Verb::Emulate(args) => args.action.is_some(),
         Verb::Load(LoadVerb::Swap(args)) => args.pressed.dry_run,
         Verb::Load(LoadVerb::Decode(args)) => args.pressed.dry_run,
+        Verb::Load(LoadVerb::Llm(args)) => args.pressed.dry_run,
         Verb::Predict(args) => !args.probe,
         _ => false,
     };

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod decode;
+pub mod llm;
 pub mod probe;
 pub mod swap;
 mod tier;

@@ -1,6 +1,7 @@
 //! Memory taken away by locking it, as the first article did: a process that holds it, in the cgroup of the process that is
 //! pressed on where there is one, and lets it go when its standard input ends.
 
+use super::served::Become;
 use super::toucher::Task;
 use crate::RunError;
 use basics::Bytes;
@@ -27,6 +28,8 @@ pub enum Errand {
     Touch(Box<Task>),
     /// Hold memory.
     Hold(Hold),
+    /// Become another program.
+    Become(Box<Become>),
 }
 
 /// Holds it, in the process that was started for it, until nobody wants it any more.

@@ -1,4 +1,5 @@
-//! Where a process's bytes are, looked at from outside once a second: in RAM as its own or as a file's, or in swap.
+//! Where the bytes of a process and of all that it started are, looked at from outside once a second: in RAM as its own or as a
+//! file's, or in swap.
 
 use basics::decoding::Lay;
 use basics::{Bytes, Nanos};
@@ -6,42 +7,75 @@ use std::time::{Duration, Instant};
 
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Looks at one process.
+/// Looks at a process and its children's children.
+#[derive(Default)]
 pub(super) struct Watch {
-    pid: u32,
     begun: Option<Instant>,
-    next: Instant,
+    next: Option<Instant>,
     pub seen: Vec<Lay>,
 }
 
 impl Watch {
-    pub fn new(pid: u32) -> Self {
-        Watch { pid, begun: None, next: Instant::now(), seen: Vec::new() }
-    }
-
     /// From now on it counts.
     pub fn begin(&mut self) {
-        (self.begun, self.next) = (Some(Instant::now()), Instant::now());
+        self.begun = Some(Instant::now());
     }
 
     /// Looks, when it is time to.
-    pub fn look(&mut self) {
-        let Some(begun) = self.begun.filter(|_| Instant::now() >= self.next) else { return };
-        self.next = Instant::now() + EVERY;
-        let at = Nanos::from(begun.elapsed());
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid));
-        self.seen.extend(status.ok().and_then(|status| read(&status, at)));
+    pub fn look(&mut self, pid: u32) {
+        let now = Instant::now();
+        let Some(begun) = self.begun.filter(|_| self.next.is_none_or(|next| now >= next)) else { return };
+        self.next = Some(now + EVERY);
+        let mut all = Lay { at: Nanos::from(begun.elapsed()), ..Lay::default() };
+        let of = |pid: u32| read(&std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?);
+        for one in family(pid).into_iter().filter_map(of) {
+            all.anonymous = all.anonymous + one.anonymous;
+            all.file = all.file + one.file;
+            all.swap = all.swap + one.swap;
+        }
+        if all.anonymous.0 + all.file.0 + all.swap.0 > 0 {
+            self.seen.push(all);
+        }
     }
+
+    /// The most that there was in RAM and swap together.
+    pub fn most(&self) -> Bytes {
+        let all = self.seen.iter().map(|lay| lay.anonymous + lay.file + lay.swap);
+        all.max().unwrap_or_default()
+    }
+}
+
+/// Whether it runs: one that has ended and is not waited for yet does not.
+pub(super) fn is_alive(pid: u32) -> bool {
+    std::fs::read_to_string(format!("/proc/{pid}/status")).is_ok_and(|status| !status.contains("\nState:\tZ"))
+}
+
+/// A process and all that it and they have started.
+fn family(first: u32) -> Vec<u32> {
+    let names = std::fs::read_dir("/proc").into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let pids = names.filter_map(|name| name.to_str()?.parse::<u32>().ok());
+    let parent = |pid: u32| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse::<u32>().ok()
+    };
+    let parents: Vec<(u32, u32)> = pids.filter_map(|pid| Some((pid, parent(pid)?))).collect();
+    let mut all = vec![first];
+    let mut next = 0;
+    while let Some(of) = all.get(next).copied() {
+        all.extend(parents.iter().filter(|(_, parent)| *parent == of).map(|(pid, _)| *pid));
+        next += 1;
+    }
+    all
 }
 
 /// What `/proc/PID/status` says (proc_pid_status(5); kernels keep these as counters, so that looking costs nothing, as going
 /// through smaps would).
-fn read(status: &str, at: Nanos) -> Option<Lay> {
+fn read(status: &str) -> Option<Lay> {
     let of = |key: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(key))?;
         Some(Bytes(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? << 10))
     };
-    Some(Lay { at, anonymous: of("RssAnon:")?, file: of("RssFile:")?, swap: of("VmSwap:")? })
+    Some(Lay { at: Nanos(0), anonymous: of("RssAnon:")?, file: of("RssFile:")?, swap: of("VmSwap:")? })
 }
 
 #[cfg(test)]
@@ -51,11 +85,30 @@ mod tests {
     #[test]
     fn our_own_is_read() {
         let status = std::fs::read_to_string("/proc/self/status").unwrap();
-        let lay = read(&status, Nanos(7)).unwrap();
-        assert!(lay.anonymous.0 > 0 && lay.file.0 > 0 && lay.at == Nanos(7), "{lay:?}");
+        let lay = read(&status).unwrap();
+        assert!(lay.anonymous.0 > 0 && lay.file.0 > 0, "{lay:?}");
         let text = "VmSwap:\t    1024 kB\nRssAnon:\t      12 kB\nRssFile:\t       0 kB\n";
-        let lay = read(text, Nanos(0)).unwrap();
+        let lay = read(text).unwrap();
         assert_eq!((lay.anonymous, lay.file, lay.swap), (Bytes(12288), Bytes(0), Bytes(1 << 20)));
-        assert_eq!(read("Name:\tkthreadd\n", Nanos(0)), None);
+        assert_eq!(read("Name:\tkthreadd\n"), None);
+    }
+
+    #[test]
+    fn children_count_and_the_dead_do_not() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        assert!(family(std::process::id()).contains(&child.id()));
+        assert!(is_alive(child.id()));
+        child.kill().unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+        assert!(!is_alive(child.id()));
+        child.wait().unwrap();
+        let mut watch = Watch::default();
+        watch.look(std::process::id());
+        assert!(watch.seen.is_empty(), "nothing counts before it begins");
+        watch.begin();
+        watch.look(std::process::id());
+        watch.look(std::process::id());
+        assert_eq!(watch.seen.len(), 1);
+        assert!(watch.most().0 > 1 << 20);
     }
 }

@@ -4,6 +4,7 @@
 mod area;
 mod ballast;
 mod lay;
+mod served;
 mod toucher;
 mod watchdog;
 mod weights;
@@ -14,7 +15,7 @@ pub use toucher::Task;
 use crate::RunError;
 use area::Area;
 use ballast::Ballast;
-use basics::decoding::{Decoding, Generated};
+use basics::decoding::{Decoding, Generated, Serving};
 use basics::pressure::{Area as SpecArea, Load, Pressed, Work, Zswap};
 use basics::{Bytes, Interval, Job, Nanos};
 use change::{Cgroup, Journal, Limits, Value};
@@ -46,6 +47,8 @@ pub(crate) struct Needs<'a> {
 pub(crate) struct Pressing {
     spec: Pressed,
     program: PathBuf,
+    journal: Journal,
+    run: String,
     ballast: Option<Ballast>,
     cgroup: Option<Cgroup>,
     areas: Vec<Area>,
@@ -69,6 +72,7 @@ pub fn run_errand(errand: &Errand, out: &mut (impl std::io::Write + Send)) -> st
     match errand {
         Errand::Touch(task) => toucher::serve(task, out),
         Errand::Hold(hold) => ballast::hold(hold, out),
+        Errand::Become(this) => Err(served::become_it(this)),
     }
 }
 
@@ -86,6 +90,8 @@ impl Pressing {
         let mut pressing = Pressing {
             spec: spec.clone(),
             program: needs.program.to_owned(),
+            journal: needs.journal.clone(),
+            run: needs.run.to_owned(),
             ballast: None,
             cgroup: None,
             areas: Vec::new(),
@@ -189,17 +195,29 @@ impl Pressing {
         let of_group = self.cgroup.as_ref().and_then(Cgroup::pressure);
         let watchdog = Watchdog::new(&self.spec.pressure, of_group);
         let mut watch = Watch { sink, pressing: self, watchdog, load: None };
-        let result = toucher::run(&self.program, &task, cancel, &mut watch);
+        let result = match &self.spec.work {
+            Work::Touch | Work::Decode(_) => toucher::run(&self.program, &task, cancel, &mut watch),
+            Work::Serve(serving) => {
+                let needs = served::Needs {
+                    journal: &self.journal,
+                    run: &self.run,
+                    program: &self.program,
+                    groups: self.groups(),
+                };
+                served::run(serving, job, &needs, cancel, &mut watch)
+            }
+        };
         let mut load = watch.load.unwrap_or_else(|| self.load());
         match result {
             Ok(Touched { outcome, filled, tokens, busy, lay, ended_early }) => {
                 load.faults = outcome.faults.clone();
                 load.filled = filled.map(|time| (self.spec.size, time));
-                if let Work::Decode(decoding) = &self.spec.work {
-                    let seen =
-                        Generated { load: filled.unwrap_or_default(), tokens, busy, lay, ..Generated::default() };
-                    load.generated = Some(Box::new(of_model(decoding, job, seen)));
-                }
+                let seen = Generated { load: filled.unwrap_or_default(), tokens, busy, lay, ..Generated::default() };
+                load.generated = match &self.spec.work {
+                    Work::Touch => None,
+                    Work::Decode(decoding) => Some(Box::new(of_model(decoding, job, seen))),
+                    Work::Serve(serving) => Some(Box::new(of_runner(serving, seen))),
+                };
                 Ok(Seen { outcome, load, ended_early })
             }
             Err(Trouble::Failed(error)) => Err((error, Box::new(load))),
@@ -273,6 +291,21 @@ fn of_model(decoding: &Decoding, job: &Job, seen: Generated) -> Generated {
     }
 }
 
+/// With what is known of the model that a runner has.
+fn of_runner(serving: &Serving, seen: Generated) -> Generated {
+    // What it says of itself decides; where it says nothing, where the bytes were does.
+    let file = seen.lay.iter().map(|lay| lay.file.0).max().unwrap_or(0);
+    let own = seen.lay.iter().map(|lay| lay.anonymous.0 + lay.swap.0).max().unwrap_or(0);
+    Generated {
+        model: serving.model.clone(),
+        touched: serving.touched,
+        besides: serving.cache,
+        mapped: serving.mapped.unwrap_or(file > own),
+        threads: serving.threads.unwrap_or(0),
+        ..seen
+    }
+}
+
 /// Emulated disks and zram hold in RAM what is swapped to them, beside the limit.
 fn fits_in_ram(spec: &Pressed) -> Result<(), RunError> {
     /// For everything else that runs.
@@ -326,5 +359,8 @@ impl Listener for Watch<'_> {
     }
     fn enough(&mut self) -> Option<String> {
         self.watchdog.looks()
+    }
+    fn was_killed(&self) -> bool {
+        self.pressing.cgroup.as_ref().and_then(Cgroup::oom_kills).is_some_and(|kills| kills > 0)
     }
 }

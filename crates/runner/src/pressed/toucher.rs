@@ -136,6 +136,7 @@ fn perform(
             let outcome = engine::run(&task.job, target, &Control::new(cancel), &mut sink);
             Account::of(outcome.map_err(|error| said(&error))?)?
         }
+        Work::Serve(_) => return Err("a runner of models is another errand".to_owned()),
         Work::Decode(decoding) => {
             let Some(weights) = weights::make(decoding, task, cancel, filling)? else {
                 return tell(&Told::Done(Box::new(Account::cancelled()))).map_err(|error| said(&error));
@@ -237,6 +238,8 @@ pub(crate) trait Listener {
     fn done(&mut self);
     /// A reason to end it before its time, asked for ten times a second.
     fn enough(&mut self) -> Option<String>;
+    /// Whether the kernel killed for want of memory meanwhile.
+    fn was_killed(&self) -> bool;
 }
 
 /// What came of a task.
@@ -282,9 +285,9 @@ pub(crate) fn run(
     let lines = listen(&mut child);
     let mut end = End { input: child.stdin.take(), since: None };
     let (mut filled, mut filling, mut ended_early) = (None, Bytes(0), None);
-    let mut watch = lay::Watch::new(child.id());
+    let mut watch = lay::Watch::default();
     loop {
-        watch.look();
+        watch.look(child.id());
         if ended_early.is_none() && !cancel.load(Relaxed) {
             ended_early = listener.enough();
         }

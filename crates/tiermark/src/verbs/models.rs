@@ -37,6 +37,12 @@ fn named(text: &str) -> Result<(String, Header)> {
         let (model, mix) = gguf::models::find(text).map_err(|error| Usage(error.to_string()))?;
         return Ok((text.to_owned(), model.header(mix)));
     }
+    file(path)
+}
+
+/// A model's file.
+pub fn file(path: &Path) -> Result<(String, Header)> {
+    let text = path.display();
     let wrong = |error: std::io::Error| Missing(format!("the model {text}: {error}"));
     let file = File::open(path).map_err(wrong)?;
     let about = file.metadata().map_err(wrong)?;

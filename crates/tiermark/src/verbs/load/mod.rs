@@ -2,6 +2,7 @@
 //! here; what each is for itself in a file of its own.
 
 mod decode;
+mod llm;
 mod swap;
 
 use crate::cli::{LoadVerb, PressedArgs};
@@ -25,6 +26,7 @@ pub fn load(context: &Context, verb: &LoadVerb) -> Result<ExitCode> {
     match verb {
         LoadVerb::Swap(args) => carry_out(context, &args.pressed, swap::plan(args, &machine)?, machine),
         LoadVerb::Decode(args) => carry_out(context, &args.pressed, decode::plan(args, &machine)?, machine),
+        LoadVerb::Llm(args) => carry_out(context, &args.pressed, llm::plan(args, &machine)?, machine),
         LoadVerb::Errand { errand } => self::errand(errand),
     }
 }

@@ -1,0 +1,376 @@
+//! A real runner of models under pressure: started in the cgroup, asked on loopback by this process, which stays outside, and
+//! ended with all that it started. Its tokens are told as they come.
+
+use super::Heard;
+use super::ballast::Errand;
+use super::lay;
+use super::toucher::{Listener, Touched, Trouble};
+use crate::RunError;
+use basics::decoding::{Server, Serving, Source};
+use basics::{EngineUse, Interval, Job, Latencies, Nanos, Side, job};
+use change::{Folder, Helper, Journal};
+use engine::{Ended, Outcome};
+use llm::{Blob, Client, Generation, LlmError, Prompt, Runner, Serves, Setup, Start};
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::num::NonZeroU32;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+/// Between two looks.
+const LOOK: Duration = Duration::from_millis(50);
+/// Until it answers that it is there: its program may come from the slowest of cards.
+const READY: Duration = Duration::from_secs(120);
+/// The longest silence between two tokens: on a slow card one takes minutes.
+const PATIENCE: Duration = Duration::from_secs(3600);
+/// Looked at for what it wrote last before it ended.
+const LOG: &str = "log";
+
+/// What a process becomes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Become {
+    command: llm::Command,
+    /// The groups that it joins first.
+    groups: Vec<PathBuf>,
+}
+
+/// Becomes it; returns only when that cannot be.
+pub(super) fn become_it(this: &Become) -> io::Error {
+    if let Err(error) = change::cgroup::join(&this.groups) {
+        return error;
+    }
+    // Whoever is short of memory, this is what the kernel should end.
+    let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
+    this.command.to_std().exec()
+}
+
+/// What starting one needs.
+pub(super) struct Needs<'a> {
+    pub journal: &'a Journal,
+    pub run: &'a str,
+    pub program: &'a Path,
+    pub groups: Vec<PathBuf>,
+}
+
+/// What is heard from the thread that asks.
+enum Event {
+    /// It could take a prompt, after so long; the prompt is given.
+    Loaded(Nanos),
+    /// A token came, so long after that.
+    Token(Nanos),
+    /// It is over.
+    Over(Box<Result<Generation, LlmError>>),
+}
+
+fn failed(what: impl std::fmt::Display) -> RunError {
+    RunError::Load { what: what.to_string() }
+}
+
+/// Has it make its tokens.
+pub(super) fn run(
+    serving: &Serving,
+    job: &Job,
+    needs: &Needs<'_>,
+    cancel: &AtomicBool,
+    listener: &mut dyn Listener,
+) -> Result<Touched, Trouble> {
+    let trouble = |error: RunError| Trouble::Failed(error);
+    let mut process = Process::start(serving, needs, cancel).map_err(trouble)?;
+    let enough = AtomicBool::new(false);
+    let (sender, events) = channel();
+    let (client, blob) = (process.client.clone(), process.blob.take());
+    let mut seen = Seen::new(serving, job.interval);
+    let result = std::thread::scope(|scope| {
+        let (enough, loads) = (&enough, matches!(serving.server, Server::Ollama));
+        let pid = process.child.id();
+        scope.spawn(move || {
+            let over = |result| drop(sender.send(Event::Over(Box::new(result))));
+            let loaded = (|| {
+                let mut alive = || lay::is_alive(pid);
+                let ready = client.wait_until_ready(READY.max(PATIENCE / 2), enough, &mut alive)?;
+                if let Some(blob) = &blob {
+                    client.add_model(blob, enough)?;
+                }
+                let load = client.load(enough)?;
+                Ok(if loads { load.unwrap_or_default() } else { ready })
+            })();
+            match loaded {
+                Err(error) => over(Err(error)),
+                Ok(time) => {
+                    let _ = sender.send(Event::Loaded(time));
+                    let prompt = prompt(serving, job.seed);
+                    over(client.generate(&prompt, enough, &mut |at| drop(sender.send(Event::Token(at)))));
+                }
+            }
+        });
+        loop {
+            if seen.ended_early.is_none() && !cancel.load(Relaxed) {
+                seen.ended_early = listener.enough();
+            }
+            if seen.ended_early.is_some() || cancel.load(Relaxed) {
+                enough.store(true, Relaxed);
+            }
+            let time_is_up = job
+                .stop
+                .time
+                .is_some_and(|time| seen.begun.is_some_and(|begun| begun.elapsed() >= Duration::from_nanos(time.0)));
+            if time_is_up {
+                enough.store(true, Relaxed);
+            }
+            seen.watch.look(process.child.id());
+            match events.recv_timeout(LOOK) {
+                Ok(Event::Over(result)) => {
+                    listener.done();
+                    return *result;
+                }
+                Ok(event) => seen.hear(event),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Err(LlmError::Cancelled),
+            }
+            seen.interval(listener, false);
+        }
+    });
+    seen.interval(listener, true);
+    let log = process.log();
+    let kept = seen.watch.most();
+    process.end();
+    match result {
+        Ok(generation) => Ok(seen.touched(job, Some(generation), cancel)),
+        // What was made until it was ended counts.
+        Err(LlmError::Cancelled) if seen.tokens.len() > 1 => Ok(seen.touched(job, None, cancel)),
+        Err(LlmError::Cancelled) => Err(Trouble::Failed(match seen.ended_early {
+            Some(why) => RunError::Watchdog { why },
+            None if cancel.load(Relaxed) => RunError::Interrupted,
+            None => failed("not two tokens were made in the time; give --runtime more"),
+        })),
+        // Ended in the middle: by the kernel for want of memory, perhaps.
+        Err(error @ (LlmError::Broke { .. } | LlmError::Gone { .. })) => {
+            if listener.was_killed() {
+                return Err(Trouble::Killed(kept));
+            }
+            Err(trouble(failed(with(error, &log))))
+        }
+        Err(error) if listener.was_killed() => {
+            tracing::debug!("{error}");
+            Err(Trouble::Killed(kept))
+        }
+        Err(error) => Err(trouble(failed(with(error, &log)))),
+    }
+}
+
+/// Has the page cache let go of a file.
+fn forget(path: &Path) {
+    if let Ok(file) = std::fs::File::open(path) {
+        let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed);
+    }
+}
+
+/// What it wrote last says more than that it ended.
+fn with(error: LlmError, log: &str) -> String {
+    let last = log.lines().rev().find(|line| line.contains("rror")).unwrap_or_default();
+    if last.is_empty() { error.to_string() } else { format!("{error}; it wrote: {}", last.trim()) }
+}
+
+fn prompt(serving: &Serving, seed: u64) -> Prompt {
+    Prompt {
+        text: serving.prompt.clone(),
+        tokens: NonZeroU32::new(serving.tokens).unwrap_or(NonZeroU32::MIN),
+        seed: seed as u32,
+        varied: serving.random,
+    }
+}
+
+/// A runner that was started, and what it keeps.
+struct Process {
+    child: Child,
+    client: Client,
+    blob: Option<Blob>,
+    helper: Option<Helper>,
+    folder: Option<Folder>,
+}
+
+impl Process {
+    fn start(serving: &Serving, needs: &Needs<'_>, cancel: &AtomicBool) -> Result<Self, RunError> {
+        let beside = match &serving.source {
+            Source::File(file) => file.parent().map(Path::to_owned),
+            Source::Folder { .. } => None,
+        };
+        // Beside the model, so that its file need not be copied; where that cannot be, where there is room for what is for a while.
+        let beside = beside.and_then(|dir| Folder::make(needs.journal, needs.run, &dir).ok());
+        let folder = match beside {
+            Some(folder) => folder,
+            None => Folder::make(needs.journal, needs.run, &std::env::temp_dir())?,
+        };
+        let (runner, serves, name, blob) = match (serving.server, &serving.source) {
+            (Server::Ollama, Source::File(file)) => {
+                let models = folder.path().join("models");
+                std::fs::create_dir(&models).map_err(failed)?;
+                let blob = Blob::place(&models, file, cancel).map_err(failed)?;
+                // What was read of it here would be found there without the limit's leave.
+                forget(&blob.path);
+                (Runner::Ollama, Serves::Ollama { models }, "tiermark".to_owned(), Some(blob))
+            }
+            (Server::Ollama, Source::Folder { models, name }) => {
+                (Runner::Ollama, Serves::Ollama { models: models.clone() }, name.clone(), None)
+            }
+            (Server::LlamaServer, Source::File(file)) => {
+                (Runner::LlamaServer, Serves::LlamaServer { model: file.clone() }, serving.model.clone(), None)
+            }
+            (Server::LlamaServer, Source::Folder { .. }) => {
+                return Err(failed("llama-server knows no models by name; give a GGUF's path"));
+            }
+        };
+        let setup = Setup { context: serving.context, threads: serving.threads, mmap: serving.mapped };
+        let port = llm::free_port().map_err(failed)?;
+        let start = Start { program: serving.program.clone(), port, home: folder.path().to_owned(), serves, setup };
+        let addr = start.addr();
+        let this = Become { command: start.command().map_err(failed)?, groups: needs.groups.clone() };
+        let words = serde_json::to_string(&Errand::Become(Box::new(this))).map_err(failed)?;
+        let log = std::fs::File::create(folder.path().join(LOG)).map_err(failed)?;
+        let mut command = Command::new(needs.program);
+        command.args(["load", "errand", &words]).stdin(Stdio::null());
+        command.stdout(log.try_clone().map_err(failed)?).stderr(log);
+        // Ctrl-C at a terminal is for the measuring process alone, which then ends this one.
+        command.process_group(0);
+        // Asked, not killed: it has a child of its own to end.
+        sys::child::dies_with_us(&mut command, rustix::process::Signal::TERM);
+        let child = command.spawn().map_err(|error| failed(format!("{runner} cannot be started: {error}")))?;
+        let helper = Helper::of(needs.journal, needs.run, child.id(), serving.program.to_string_lossy().as_ref())?;
+        let client = Client::new(runner, addr, &name, setup, PATIENCE).map_err(failed)?;
+        Ok(Process { child, client, blob, helper: Some(helper), folder: Some(folder) })
+    }
+
+    /// What it wrote, the end of it.
+    fn log(&self) -> String {
+        let path = self.folder.as_ref().map(|folder| folder.path().join(LOG));
+        path.and_then(|path| std::fs::read(path).ok()).map_or_else(String::new, |bytes| {
+            String::from_utf8_lossy(&bytes[bytes.len().saturating_sub(64 << 10)..]).into_owned()
+        })
+    }
+
+    /// With its group, which is its own: what it started is there too.
+    fn end(&mut self) {
+        drop(self.helper.take());
+        if let Some(group) = rustix::process::Pid::from_raw(self.child.id() as i32) {
+            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+        }
+        let _ = self.child.wait();
+        drop(self.folder.take());
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if self.helper.is_some() {
+            self.end();
+        }
+    }
+}
+
+/// What was seen until now.
+struct Seen {
+    touched: u64,
+    load: Option<Nanos>,
+    begun: Option<Instant>,
+    tokens: Vec<Nanos>,
+    told: usize,
+    open: Interval,
+    width: Nanos,
+    all: Side,
+    watch: lay::Watch,
+    ended_early: Option<String>,
+}
+
+impl Seen {
+    fn new(serving: &Serving, width: Nanos) -> Self {
+        Seen {
+            touched: serving.touched.map_or(0, |bytes| bytes.0),
+            load: None,
+            begun: None,
+            tokens: Vec::new(),
+            told: 0,
+            open: Interval::default(),
+            width,
+            all: Side::default(),
+            watch: lay::Watch::default(),
+            ended_early: None,
+        }
+    }
+
+    fn hear(&mut self, event: Event) {
+        match event {
+            Event::Loaded(time) => {
+                (self.load, self.begun) = (Some(time), Some(Instant::now()));
+                self.watch.begin();
+            }
+            Event::Token(at) => self.tokens.push(at),
+            Event::Over(_) => {}
+        }
+    }
+
+    /// Tells what came since the last time, once that is long enough.
+    fn interval(&mut self, listener: &mut dyn Listener, last: bool) {
+        let Some(begun) = self.begun else { return };
+        let now = Nanos::from(begun.elapsed());
+        if !last && now - self.open.start < self.width {
+            return;
+        }
+        for index in self.told..self.tokens.len() {
+            let before = index.checked_sub(1).map_or(Nanos(0), |before| self.tokens[before]);
+            self.open.read.latency.record(Nanos(self.tokens[index].0.saturating_sub(before.0)));
+            self.open.read.bytes += self.touched;
+        }
+        self.told = self.tokens.len();
+        self.open.end = now;
+        self.all.merge(&self.open.read);
+        listener.heard(Heard::Interval(&self.open));
+        self.open = Interval { start: now, ..Interval::default() };
+    }
+
+    fn touched(self, job: &Job, generation: Option<Generation>, cancel: &AtomicBool) -> Touched {
+        let mut notes = Vec::new();
+        if let Some(ended) = generation.as_ref().map(|all| all.ended).filter(|ended| *ended != llm::Ended::Asked) {
+            let why = match ended {
+                llm::Ended::OwnEnd => "the model ended its text",
+                llm::Ended::Repeats => "the runner ended a text of equal tokens",
+                _ => "the runner ended without a word",
+            };
+            notes.push(format!("{why} after {} of {} tokens", self.tokens.len(), job.stop.operations.unwrap_or(0)));
+        }
+        let ended = match &generation {
+            Some(_) => Ended::Operations,
+            None if cancel.load(Relaxed) => Ended::Cancelled,
+            None => Ended::Time,
+        };
+        let engine = EngineUse {
+            asked: job.engine,
+            used: job::Engine::Served,
+            why: "a runner of models makes the tokens".to_owned(),
+            dropped: Vec::new(),
+        };
+        let outcome = Outcome {
+            engine,
+            ended,
+            elapsed: self.open.start,
+            read: self.all,
+            write: Side::default(),
+            faults: Latencies::lazy(),
+            cpu_user: Nanos(0),
+            cpu_system: Nanos(0),
+            each: Vec::new(),
+            notes,
+        };
+        Touched {
+            outcome,
+            filled: self.load,
+            tokens: self.tokens,
+            busy: None,
+            lay: self.watch.seen,
+            ended_early: self.ended_early,
+        }
+    }
+}
