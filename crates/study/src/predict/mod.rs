@@ -3,7 +3,7 @@
 //! probe and the miss-ratio curve are measured by others.
 //!
 //! The model of a token (FIELD-NOTES.md 14): H / memory's rate + m·H / R + 16 µs a page read / threads, where H is what it touches,
-//! m the share of it that is read again and R the rate of the fault path. The terms are added: a thread that faults waits for
+//! m the share of it that is read again and R the rate of the fault path. Swap's readahead is left out: what is known fits without. The terms are added: a thread that faults waits for
 //! its page, all threads of a runner fault in the same matrix and meet at its end, so that hardly anything is left to compute
 //! meanwhile. Where a disk serves one page at a time the other threads may compute during a wait, and readahead runs beside
 //! them; a [`Probe`] can say how much that is, and its interval has room for it.
@@ -45,8 +45,11 @@ pub struct Board {
     pub page: Bytes,
     /// Threads with which a runner decodes.
     pub threads: u32,
-    /// Bytes of weights that all threads multiply in a second when they are in memory, 10^6 a second: what decoding is bound by.
+    /// Bytes of weights that all threads multiply in a second when they are in memory, 10^6 a second, with 4 to 5 bits a weight as
+    /// most downloads have.
     pub memory_mbps: Known<f64>,
+    /// Weights that they multiply in a second, whatever their type: nearer to the truth, where somebody knows it.
+    pub weights_per_s: Known<f64>,
     /// Least and most of the RAM that firmware, kernel and services keep to themselves; [`SYSTEM`] where nobody has looked.
     pub system: (Bytes, Bytes),
     /// Where the figures come from.

@@ -40,6 +40,8 @@ pub struct Need {
     pub weights: Bytes,
     /// Weights that tokens touch sooner or later: more than `weights` in models of experts, of which each token uses some.
     pub reach: Bytes,
+    /// Weights that a token is multiplied with: their number, whatever their types.
+    pub multiplied: u64,
     /// Of the cache of keys and values, read by a token in the middle of the generation.
     pub kv: Known<Bytes>,
     /// Of the cache when the last token is made.
@@ -59,6 +61,11 @@ impl Need {
             }
         };
         let weights = decode.bytes_per_token(header);
+        let numbers = decode.passes.iter().filter_map(|touch| {
+            let tensor = header.tensors.get(touch.tensor)?;
+            let share = touch.bytes(header) as f64 / tensor.bytes.max(1) as f64;
+            Some((tensor.elements() as f64 * share) as u64)
+        });
         let whole = |tensor: usize| header.tensors.get(tensor).map_or(0, |tensor| tensor.bytes);
         let more = decode.passes.iter().filter(|touch| matches!(touch.part, Part::Experts { .. }));
         let more: u64 = more.map(|touch| whole(touch.tensor).saturating_sub(touch.bytes(header))).sum();
@@ -66,6 +73,7 @@ impl Need {
             model: model.to_owned(),
             weights: Bytes(weights),
             reach: Bytes(weights.saturating_add(more)),
+            multiplied: numbers.fold(0, u64::saturating_add),
             kv: context(usage.middle()),
             kv_at_end: context(usage.prompt.saturating_add(usage.generated)),
             resident: RUNNER,
@@ -118,6 +126,7 @@ mod tests {
         // 26 layers, 4 heads, keys and values of 256 halves: 104 KiB a token.
         assert_eq!(need.kv, Known::Is(Bytes(180 * 26 * 4 * 2 * 256 * 2)));
         assert_eq!(need.kv_at_end, Known::Is(Bytes(330 * 26 * 4 * 2 * 256 * 2)));
+        assert!((2.61e9..2.62e9).contains(&(need.multiplied as f64)), "{need:?}");
         assert_eq!((need.reach, need.touched()), (need.weights, need.weights + Bytes(180 * 106_496)));
     }
 

@@ -1,6 +1,6 @@
 //! The buyer's guide: models over tiers, and one tier against another in a sentence.
 
-use super::figures::seconds;
+use super::figures::{in_memory_s, waiting_s};
 use super::{Board, Need, Predicted, Tier, predict, said};
 use crate::findings::times;
 use basics::{Bytes, Known};
@@ -90,7 +90,7 @@ fn range(low: f64, high: f64) -> String {
 /// The ratio under each law, amount of memory and amount of writing; none where either tier's rate is not known.
 fn ratios(need: &Need, tiers: [&Tier; 2], board: &Board, left: [Bytes; 2]) -> Vec<f64> {
     let [Known::Is(one), Known::Is(other)] = tiers.map(|tier| tier.path.clone()) else { return Vec::new() };
-    let Some(memory) = board.memory_mbps.get().copied().filter(|rate| *rate > 0.0) else { return Vec::new() };
+    let Some(in_memory) = in_memory_s(need, board) else { return Vec::new() };
     if tiers.iter().any(|tier| tier.takes_memory) {
         return Vec::new();
     }
@@ -99,7 +99,7 @@ fn ratios(need: &Need, tiers: [&Tier; 2], board: &Board, left: [Bytes; 2]) -> Ve
         let lru = if need.cycle() <= left { 0.0 } else { 1.0 };
         for misses in [lru, need.random_misses(left)] {
             for (a, b) in [(one.mbps, other.mbps), (one.amid_writes_mbps, other.amid_writes_mbps)] {
-                let time = |mbps| seconds(need, board, memory, misses, mbps);
+                let time = |mbps| in_memory + waiting_s(need, board, misses, mbps);
                 all.push(time(b) / time(a));
             }
         }
