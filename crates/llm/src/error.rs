@@ -139,7 +139,7 @@ const MOST_SAID: usize = 300;
 pub(crate) fn excerpt(text: &str) -> String {
     let mut shown = String::from("\"");
     for c in text.trim().chars() {
-        let next: String = c.escape_debug().collect();
+        let next: String = if c == '\'' { c.into() } else { c.escape_debug().collect() };
         if shown.len() + next.len() > MOST_SAID {
             return shown + "…\"";
         }
