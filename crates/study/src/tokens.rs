@@ -14,6 +14,8 @@ use serde::{Deserialize, Serialize};
 
 /// A model that reads less of itself than this for each token fits: what is left is chance and the runner's own pages.
 const FITS: f64 = 0.01;
+/// A runner of mapped weights that holds more than this part of them in memory of its own has copied them there.
+const COPIED: f64 = 0.5;
 /// Busy for more of the time than this, the processors are what a token waits for.
 const BUSY: f64 = 85.0;
 
@@ -237,6 +239,13 @@ fn why(row: &TokenRow, steps: &[&StepView<'_>], busy: Option<f64>, zswap: Option
     }
     let of_disk = row.disk_mbps.get().zip(row.tps.get()).map(|(disk, tps)| 100.0 * read * tps / 1e6 / disk);
     let rate = of_disk.map_or_else(String::new, |share| format!(" at {} % of the disk's rate", significant(share)));
+    let own = generated.lay.iter().map(|lay| lay.anonymous.0 + lay.swap.0).max().unwrap_or(0);
+    if generated.mapped && touched.is_some_and(|touched| own as f64 > touched * COPIED) {
+        return format!(
+            "the runner repacks: beside the mapped file it holds {} of its own, which go through swap{rate}; every token reads {bytes}",
+            Bytes(own)
+        );
+    }
     if generated.mapped {
         return format!(
             "clean file pages are dropped and read again (nothing is written): every token reads {bytes}{rate}"

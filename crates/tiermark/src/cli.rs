@@ -405,7 +405,7 @@ pub struct LlmArgs {
     #[arg(long, value_name = "FILE")]
     pub program: Option<PathBuf>,
     /// What is given.
-    #[arg(long, default_value = "Why is the sky blue?")]
+    #[arg(long, default_value = "Once upon a time there was a small computer with little memory. Every day it")]
     pub prompt: String,
     /// Tokens that are made.
     #[arg(long, default_value_t = 32, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=100_000))]

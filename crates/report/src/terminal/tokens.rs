@@ -29,14 +29,18 @@ pub(super) fn table(record: &Record, style: &Style) -> Option<String> {
         ("iowait\n%", Align::Right),
     ];
     let mut grid = Grid::new(style, &heads);
-    rows.iter().for_each(|row| grid.row(cells(row, style)));
+    rows.iter().for_each(|row| grid.row(cells(row, &called(row, &rows), style)));
     grid.fit(&[(0, 12)]);
     let headline = study::token_headline(&rows);
     let mut out = headline.map_or_else(String::new, |text| style.paragraph("", &text, Tone::Strong) + "\n");
     out += &grid.render();
     out.push('\n');
     for row in &rows {
-        out.push_str(&style.paragraph(&format!("  {}  ", row.tier), &row.why, Tone::Plain));
+        out.push_str(&style.paragraph(&format!("  {}  ", called(row, &rows)), &row.why, Tone::Plain));
+    }
+    if record.run.plan.as_published {
+        out.push('\n');
+        out.push_str(&article(&rows, style));
     }
     for note in words::notes_of_steps(record) {
         out.push_str(&style.paragraph("  note  ", &note, Tone::Faint));
@@ -44,7 +48,59 @@ pub(super) fn table(record: &Record, style: &Style) -> Option<String> {
     Some(out)
 }
 
-fn cells(row: &TokenRow, style: &Style) -> Vec<(String, Tone)> {
+/// A row's name: with its model where there are several.
+fn called(row: &TokenRow, rows: &[TokenRow]) -> String {
+    let several = rows.iter().any(|other| other.model != row.model);
+    if several { format!("{} on {}", row.model, row.tier) } else { row.tier.clone() }
+}
+
+/// The table of the first article: for each model four figures, a column for each tier, and how many times faster the last
+/// is than the first.
+fn article(rows: &[TokenRow], style: &Style) -> String {
+    let mut tiers: Vec<&str> = Vec::new();
+    let mut models: Vec<&str> = Vec::new();
+    for row in rows {
+        tiers.extend((!tiers.contains(&row.tier.as_str())).then_some(row.tier.as_str()));
+        models.extend((!models.contains(&row.model.as_str())).then_some(row.model.as_str()));
+    }
+    let named = |text: &str| format!("{text}\n");
+    let mut heads = vec![(named("Model"), Align::Left), (named("Metric"), Align::Left)];
+    heads.extend(tiers.iter().map(|tier| (named(tier), Align::Right)));
+    heads.push((named("Speedup"), Align::Right));
+    let heads: Vec<(&str, Align)> = heads.iter().map(|(text, align)| (text.as_str(), *align)).collect();
+    let mut grid = Grid::new(style, &heads);
+    type Pick = fn(&TokenRow) -> &Known<f64>;
+    let metrics: [(&str, Pick); 4] = [
+        ("Total Time (s)", |row| &row.total_s),
+        ("Tokens/sec", |row| &row.tps),
+        ("Avg CPU (%)", |row| &row.cpu_percent),
+        ("Avg I/O wait (%)", |row| &row.iowait_percent),
+    ];
+    for model in models {
+        for (index, (name, pick)) in metrics.iter().enumerate() {
+            let value = |tier: &str| {
+                let row = rows.iter().find(|row| row.model == model && row.tier == tier)?;
+                pick(row).get().copied()
+            };
+            let values: Vec<Option<f64>> = tiers.iter().map(|tier| value(tier)).collect();
+            let text = |value: &Option<f64>| value.map_or_else(|| style.dash().to_owned(), significant);
+            let speedup = match (index, values.first().copied().flatten(), values.last().copied().flatten()) {
+                (0, Some(first), Some(last)) if values.len() > 1 => format!("{}x", significant(first / last)),
+                (1, Some(first), Some(last)) if values.len() > 1 => format!("{}x", significant(last / first)),
+                _ => String::new(),
+            };
+            let model = if index == 0 { model.to_owned() } else { String::new() };
+            let mut cells = vec![(model, Tone::Strong), ((*name).to_owned(), Tone::Plain)];
+            cells.extend(values.iter().map(|value| (text(value), Tone::Plain)));
+            cells.push((speedup, Tone::Plain));
+            grid.row(cells);
+        }
+    }
+    grid.fit(&[(0, 12)]);
+    grid.render()
+}
+
+fn cells(row: &TokenRow, called: &str, style: &Style) -> Vec<(String, Tone)> {
     let scaled = |value: &Known<f64>, by: f64| match value.get() {
         Some(value) => significant(value * by),
         None => style.dash().to_owned(),
@@ -65,7 +121,7 @@ fn cells(row: &TokenRow, style: &Style) -> Vec<(String, Tone)> {
         one(&row.cpu_percent),
         one(&row.iowait_percent),
     ];
-    let mut cells = vec![(row.tier.clone(), Tone::Strong), (first, Tone::Plain)];
+    let mut cells = vec![(called.to_owned(), Tone::Strong), (first, Tone::Plain)];
     cells.extend(rest.into_iter().map(|text| (text, Tone::Plain)));
     cells
 }

@@ -12,36 +12,39 @@ const EVERY: Duration = Duration::from_secs(1);
 pub(super) struct Watch {
     begun: Option<Instant>,
     next: Option<Instant>,
+    most: Bytes,
     pub seen: Vec<Lay>,
 }
 
 impl Watch {
     /// From now on it counts.
     pub fn begin(&mut self) {
-        self.begun = Some(Instant::now());
+        (self.begun, self.next) = (Some(Instant::now()), None);
     }
 
     /// Looks, when it is time to.
     pub fn look(&mut self, pid: u32) {
         let now = Instant::now();
-        let Some(begun) = self.begun.filter(|_| self.next.is_none_or(|next| now >= next)) else { return };
+        if self.next.is_some_and(|next| now < next) {
+            return;
+        }
         self.next = Some(now + EVERY);
-        let mut all = Lay { at: Nanos::from(begun.elapsed()), ..Lay::default() };
+        let mut all = Lay { at: self.begun.map_or(Nanos(0), |begun| begun.elapsed().into()), ..Lay::default() };
         let of = |pid: u32| read(&std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?);
         for one in family(pid).into_iter().filter_map(of) {
             all.anonymous = all.anonymous + one.anonymous;
             all.file = all.file + one.file;
             all.swap = all.swap + one.swap;
         }
-        if all.anonymous.0 + all.file.0 + all.swap.0 > 0 {
+        self.most = self.most.max(all.anonymous + all.file + all.swap);
+        if self.begun.is_some() && self.most.0 > 0 {
             self.seen.push(all);
         }
     }
 
     /// The most that there was in RAM and swap together.
     pub fn most(&self) -> Bytes {
-        let all = self.seen.iter().map(|lay| lay.anonymous + lay.file + lay.swap);
-        all.max().unwrap_or_default()
+        self.most
     }
 }
 
