@@ -1,5 +1,6 @@
 //! Starts a real runner on loopback, has it continue a text twice, and prints what it says of itself. The model is a GGUF, or
-//! made up from its measures: `cargo run --release -p llm --example tell -- ollama layers=4,embd=512,vocab=4096`.
+//! made up from its measures. `cargo run --release -p llm --example tell -- ollama layers=4,embd=512,vocab=4096` may be followed
+//! by the number of tokens, that of threads, and `mmap` or `read`.
 #![forbid(unsafe_code)]
 
 use llm::{Blob, Client, MadeUp, Prompt, Quant, Runner, Serves, Setup, Start, free_port};
@@ -57,7 +58,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let program = arguments.next().ok_or("which program: ollama, llama-server or a path?")?;
     let what = arguments.next().ok_or("which model: a GGUF, or layers=4,embd=512?")?;
     let tokens = NonZeroU32::new(arguments.next().map_or(Ok(64), |n| n.parse())?).ok_or("0 tokens?")?;
+    let threads = arguments.next().map(|n| n.parse()).transpose()?;
     let mmap = arguments.next().map(|word| word == "mmap");
+    let setup = Setup { context: 1024, threads, mmap };
     let go_on = AtomicBool::new(false);
     let runner = if program.contains("llama-server") { Runner::LlamaServer } else { Runner::Ollama };
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -75,7 +78,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         (PathBuf::from(&what), "Once upon a time there was a small house in a wood. In it lived".to_owned())
     };
     let varied = what.contains('=');
-    let result = tell(runner, &program, &folder, &file, &Prompt { text, tokens, seed: 1, varied }, mmap);
+    let result = tell(runner, &program, &folder, &file, &Prompt { text, tokens, seed: 1, varied }, setup);
     std::fs::remove_dir_all(&folder)?;
     result
 }
@@ -86,10 +89,9 @@ fn tell(
     folder: &Path,
     file: &Path,
     prompt: &Prompt,
-    mmap: Option<bool>,
+    setup: Setup,
 ) -> Result<(), Box<dyn Error>> {
     let go_on = AtomicBool::new(false);
-    let setup = Setup { context: 1024, threads: None, mmap };
     let models = folder.join("models");
     let began = Instant::now();
     let (blob, serves) = match runner {

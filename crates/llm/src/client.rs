@@ -256,6 +256,8 @@ impl Client {
         let began = Instant::now();
         let mut answer = self.request(&what, path, Some(&body), Waiting { cancel, patience: self.patience })?;
         let mut heard = Heard::default();
+        let most = prompt.tokens.get() as usize;
+        let mut silent = 0;
         let (ended, account) = loop {
             let line = answer.line().map_err(|error| with_tokens(error, heard.instants.len()))?;
             let Some(line) = line else { break (heard.without_account(self.runner), None) };
@@ -263,10 +265,12 @@ impl Client {
                 Some(Step::Nothing) => {}
                 Some(Step::Token(text)) => {
                     let now = since(began);
-                    if heard.instants.len() >= prompt.tokens.get() as usize {
+                    if heard.instants.len() >= most && !text.is_empty() || silent > most {
                         return Err(answer.garbage("more tokens than it was asked for"));
                     }
-                    if !text.is_empty() {
+                    if text.is_empty() {
+                        silent += 1;
+                    } else {
                         heard.hear(&text, now);
                         told(now);
                     }

@@ -179,8 +179,18 @@ impl Start {
                 if let Some(threads) = self.setup.threads {
                     arguments.extend(["-t".to_owned(), threads.to_string()]);
                 }
-                if self.setup.mmap == Some(false) {
-                    arguments.push("--no-mmap".to_owned());
+                // In the environment, because it ends at an option that it does not know: `--no-mmap` went in 2026, for `--load-mode`.
+                match self.setup.mmap {
+                    None => {}
+                    Some(true) => {
+                        set("LLAMA_ARG_LOAD_MODE", "mmap".to_owned());
+                        set("LLAMA_ARG_MMAP", "true".to_owned());
+                    }
+                    Some(false) => {
+                        set("LLAMA_ARG_LOAD_MODE", "none".to_owned());
+                        set("LLAMA_ARG_MMAP", "false".to_owned());
+                        set("LLAMA_ARG_NO_MMAP", "1".to_owned());
+                    }
                 }
                 arguments
             }
@@ -240,10 +250,17 @@ mod tests {
     fn llama_server_is_told_on_its_command_line() {
         let serves = Serves::LlamaServer { model: "/m.gguf".into() };
         let mut start = Start { program: "/l".into(), port: 7, home: "/h".into(), serves, setup: setup(Some(false)) };
-        let said = "--host 127.0.0.1 --port 7 -m /m.gguf -c 512 -np 1 --no-warmup -ngl 0 -t 2 --no-mmap";
+        let said = "--host 127.0.0.1 --port 7 -m /m.gguf -c 512 -np 1 --no-warmup -ngl 0 -t 2";
         assert_eq!(start.command().unwrap().arguments.join(" "), said);
-        start.setup.mmap = Some(true);
-        assert!(!start.command().unwrap().arguments.join(" ").contains("mmap"));
+        let mut told = |mmap| {
+            start.setup.mmap = mmap;
+            let environment = start.command().unwrap().environment;
+            let told = environment.iter().filter(|(name, _)| name.starts_with("LLAMA_ARG_"));
+            told.map(|(name, value)| format!("{}={value}", &name["LLAMA_ARG_".len()..])).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(told(None), "");
+        assert_eq!(told(Some(true)), "LOAD_MODE=mmap MMAP=true");
+        assert_eq!(told(Some(false)), "LOAD_MODE=none MMAP=false NO_MMAP=1");
         start.program = OsStr::from_bytes(b"/\xff").into();
         assert!(start.command().unwrap_err().to_string().contains("is not UTF-8"));
     }

@@ -2,14 +2,19 @@
 //! it says. Speed does not depend on what weights are worth, only on their number and type; these are as good as
 //! incompressible, small enough to stay finite, and never end a text by themselves.
 
+mod keys;
+mod vocabulary;
+
 use crate::error::LlmError;
 use basics::Bytes;
+use keys::{Keys, string};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use std::fs::OpenOptions;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use vocabulary::FIRST_WORD;
 
 /// Weights that share one scale; both types have as many.
 const BLOCK: u64 = 32;
@@ -17,9 +22,6 @@ const BLOCK: u64 = 32;
 const ALIGN: u64 = 32;
 /// Bytes made at once.
 const PIECE: u64 = 1 << 20;
-/// Tokens before the first word: unknown, begin, end, 256 bytes, the space.
-const FIRST_WORD: u32 = 260;
-
 /// The type of the matrices. Norms are F32.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quant {
@@ -161,7 +163,7 @@ impl MadeUp {
     /// A text that the model's vocabulary makes `tokens` tokens of, with the one that says that a text begins; 2 or more.
     pub fn prompt(&self, tokens: u32) -> String {
         let words = self.vocab.saturating_sub(FIRST_WORD).max(1);
-        let each = (1..tokens.max(2)).map(|n| word((u64::from(n) * 7919 % u64::from(words)) as u32));
+        let each = (1..tokens.max(2)).map(|n| vocabulary::word((u64::from(n) * 7919 % u64::from(words)) as u32));
         each.collect::<Vec<_>>().join(" ")
     }
 
@@ -239,18 +241,12 @@ impl MadeUp {
         keys.number("llama.vocab_size", self.vocab);
         keys.put("llama.attention.layer_norm_rms_epsilon", 6, &1e-5f32.to_le_bytes());
         keys.text("tokenizer.ggml.model", "llama");
-        keys.array("tokenizer.ggml.tokens", 8, self.vocab, |out, token| string(out, &token_text(token)));
+        keys.array("tokenizer.ggml.tokens", 8, self.vocab, |out, token| string(out, &vocabulary::text(token)));
         keys.array("tokenizer.ggml.scores", 6, self.vocab, |out, token| {
             out.extend((-(token as f32)).to_le_bytes());
         });
         keys.array("tokenizer.ggml.token_type", 5, self.vocab, |out, token| {
-            let kind: i32 = match token {
-                0 => 2,
-                1 | 2 => 3,
-                3..259 => 6,
-                _ => 1,
-            };
-            out.extend(kind.to_le_bytes());
+            out.extend(vocabulary::kind(token).to_le_bytes());
         });
         keys.number("tokenizer.ggml.unknown_token_id", 0);
         keys.number("tokenizer.ggml.bos_token_id", 1);
@@ -278,69 +274,9 @@ impl MadeUp {
     }
 }
 
-fn string(out: &mut Vec<u8>, text: &str) {
-    out.extend((text.len() as u64).to_le_bytes());
-    out.extend(text.as_bytes());
-}
-
-/// The keys of a header, as GGUF writes them: name, number of the type, value.
-#[derive(Default)]
-struct Keys {
-    count: u64,
-    bytes: Vec<u8>,
-}
-
-impl Keys {
-    fn put(&mut self, name: &str, kind: u32, value: &[u8]) {
-        self.count += 1;
-        string(&mut self.bytes, name);
-        self.bytes.extend(kind.to_le_bytes());
-        self.bytes.extend(value);
-    }
-
-    fn number(&mut self, name: &str, value: u32) {
-        self.put(name, 4, &value.to_le_bytes());
-    }
-
-    fn text(&mut self, name: &str, value: &str) {
-        let mut bytes = Vec::new();
-        string(&mut bytes, value);
-        self.put(name, 8, &bytes);
-    }
-
-    fn array(&mut self, name: &str, kind: u32, count: u32, each: impl Fn(&mut Vec<u8>, u32)) {
-        self.put(name, 9, &kind.to_le_bytes());
-        self.bytes.extend(u64::from(count).to_le_bytes());
-        (0..count).for_each(|n| each(&mut self.bytes, n));
-    }
-}
-
-/// The words in the order of their length, so that each begins with one before it: a tokenizer that joins letter by letter finds
-/// them all. `a` to `z`, `aa` to `zz`, …
-fn word(number: u32) -> String {
-    let (mut rest, mut letters) = (u64::from(number), 1);
-    while rest >= 26u64.pow(letters) {
-        rest -= 26u64.pow(letters);
-        letters += 1;
-    }
-    (0..letters).rev().map(|place| char::from(b'a' + (rest / 26u64.pow(place) % 26) as u8)).collect()
-}
-
-fn token_text(token: u32) -> String {
-    match token {
-        0 => "<unk>".to_owned(),
-        1 => "<s>".to_owned(),
-        2 => "</s>".to_owned(),
-        3..259 => format!("<0x{:02X}>", token - 3),
-        259 => "▁".to_owned(),
-        _ => format!("▁{}", word(token - FIRST_WORD)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::HashSet;
 
     const SMALL: MadeUp = MadeUp {
         layers: 2,
@@ -353,19 +289,6 @@ mod tests {
         quant: Quant::Q8_0,
         seed: 1,
     };
-
-    #[test]
-    fn words_are_distinct_and_each_begins_with_another() {
-        let words: Vec<String> = (0..20_000).map(word).collect();
-        assert_eq!(
-            (words[0].as_str(), words[25].as_str(), words[26].as_str(), words[702].as_str()),
-            ("a", "z", "aa", "aaa")
-        );
-        let known: HashSet<&str> = words.iter().map(String::as_str).collect();
-        assert_eq!(known.len(), words.len());
-        assert!(words.iter().all(|word| word.len() == 1 || known.contains(&word[..word.len() - 1])));
-        assert_eq!(SMALL.prompt(5).split(' ').count(), 4);
-    }
 
     #[test]
     fn a_file_is_as_long_as_its_tensors_and_the_same_for_a_seed() {
