@@ -3,7 +3,9 @@
 //! by the number of tokens, that of threads, and `mmap` or `read`.
 #![forbid(unsafe_code)]
 
-use llm::{Blob, Client, MadeUp, Prompt, Quant, Runner, Serves, Setup, Start, free_port};
+mod shape;
+
+use llm::{Blob, Client, Prompt, Runner, Serves, Setup, Start, free_port};
 use std::error::Error;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -21,36 +23,6 @@ impl Drop for Ended {
         let _ = std::process::Command::new("kill").arg(self.0.id().to_string()).status();
         let _ = self.0.wait();
     }
-}
-
-fn made_up(text: &str) -> Result<MadeUp, Box<dyn Error>> {
-    let mut model = MadeUp {
-        layers: 4,
-        embd: 512,
-        ffn: 1536,
-        heads: 8,
-        kv_heads: 8,
-        vocab: 4096,
-        context: 4096,
-        quant: Quant::Q8_0,
-        seed: 1,
-    };
-    for (key, value) in text.split(',').filter_map(|part| part.split_once('=')) {
-        let place = match key {
-            "layers" => &mut model.layers,
-            "embd" => &mut model.embd,
-            "ffn" => &mut model.ffn,
-            "heads" => &mut model.heads,
-            "kv_heads" => &mut model.kv_heads,
-            "vocab" => &mut model.vocab,
-            _ => {
-                model.quant = if value == "Q4_0" { Quant::Q4_0 } else { Quant::Q8_0 };
-                continue;
-            }
-        };
-        *place = value.parse()?;
-    }
-    Ok(model)
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -71,7 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let began = Instant::now();
     let (file, text) = if what.contains('=') {
-        let (model, file) = (made_up(&what)?, folder.join("m.gguf"));
+        let (model, file) = (shape::made_up(&what)?, folder.join("m.gguf"));
         println!("written: {} in {:?}", model.write(&file, &go_on)?, began.elapsed());
         (file, model.prompt(32))
     } else {
