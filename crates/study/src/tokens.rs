@@ -124,7 +124,10 @@ impl Visit {
             Some(b.vm.get(key)?.saturating_sub(*a.vm.get(key)?) as f64)
         };
         let page = load.page.0 as f64;
+        // The kernel counts all that the machine swaps: where nothing of ours ever lay in swap it was not ours.
+        let swapped = generated.lay.is_empty() || generated.lay.iter().any(|lay| lay.swap.0 > 0);
         let read = match generated.mapped {
+            false if !swapped => Some(0.0),
             false => moved("pswpin").map(|pages| pages * page + moved("zswpin").unwrap_or(0.0) * page),
             true => ends.map(|(a, b)| {
                 let disks = load.areas.iter().filter_map(|area| area.disk.as_deref());
