@@ -2,7 +2,7 @@
 //! [`Region`] that nobody stores to any more, or pages of a file; each byte is one weight of eight bits or two of four.
 
 use crate::region::Region;
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munlock, munmap};
 use std::fs::File;
 use std::io;
 use std::ptr::NonNull;
@@ -40,6 +40,8 @@ impl Weights {
         // SAFETY: a new mapping at a place of the kernel's choice touches nothing that exists.
         let at = unsafe { mmap(std::ptr::null_mut(), len, ProtFlags::READ, MapFlags::SHARED, file, 0) }?;
         let at = NonNull::new(at).ok_or(io::ErrorKind::OutOfMemory)?;
+        // SAFETY: our own mapping. Where all of the process is to be locked, this is not.
+        let _ = unsafe { munlock(at.as_ptr(), len) };
         // SAFETY: our own mapping, and a hint that changes no byte of it.
         let _ = unsafe { madvise(at.as_ptr(), len, Advice::WillNeed) };
         Ok(Weights(Kept::File { at: at.cast(), len }))
