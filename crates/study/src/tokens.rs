@@ -9,7 +9,8 @@ use basics::job::Engine;
 use basics::pressure::Load;
 use basics::stats::median;
 use basics::units::significant;
-use basics::{Bytes, FailKind, Known, Why};
+use basics::{Bytes, FailKind, Known, Nanos, Why};
+use observe::Sample;
 use serde::{Deserialize, Serialize};
 
 /// A model that reads less of itself than this for each token fits: what is left is chance and the runner's own pages.
@@ -114,10 +115,13 @@ impl Visit {
     pub(crate) fn of(step: &StepView<'_>, load: &Load, generated: &Generated) -> Option<Self> {
         let (first, last) = generated.tokens.first().zip(generated.tokens.last())?;
         let tps = generated.tps()?;
-        // From the first token on: what a prompt reads, and writes, is another matter.
-        let begun = step.samples.first()?.at;
+        // From the first token on: what a prompt reads, and writes, is another matter. Where that was too short to be looked at
+        // twice, all of it.
+        let begun = step.samples.first().map_or(Nanos(0), |sample| sample.at);
         let after = || step.samples.iter().filter(|sample| sample.at >= begun + *first);
-        let ends = after().next().zip(after().next_back()).filter(|(a, b)| b.at > a.at);
+        let whole = || step.samples.first().zip(step.samples.last());
+        let later = |pair: &(&&Sample, &&Sample)| pair.1.at > pair.0.at;
+        let ends = after().next().zip(after().next_back()).filter(later).or_else(|| whole().filter(later));
         let seconds = ends.map(|(a, b)| (b.at - a.at).secs());
         let moved = |key: &str| {
             let (a, b) = ends?;
@@ -129,6 +133,8 @@ impl Visit {
         let read = match generated.mapped {
             false if !swapped => Some(0.0),
             false => moved("pswpin").map(|pages| pages * page + moved("zswpin").unwrap_or(0.0) * page),
+            // The disk below its file was not watched: what all disks gave.
+            true if load.areas.is_empty() => moved("pgpgin").map(|kib| kib * 1024.0),
             true => ends.map(|(a, b)| {
                 let disks = load.areas.iter().filter_map(|area| area.disk.as_deref());
                 disks.map(|disk| moved_from(a, b, disk)).sum()
@@ -143,15 +149,15 @@ impl Visit {
             cpu: ends.and_then(|(a, b)| cpu(a, b)),
             busy: generated.busy.map(|busy| 100.0 * busy.secs() / last.secs() / f64::from(generated.threads.max(1))),
             faults: moved("pgmajfault").zip(seconds).map(|(faults, seconds)| faults / seconds),
-            read: read.zip(seconds).map(|(bytes, seconds)| bytes / seconds / tps),
+            read: read.and_then(|bytes| if bytes > 0.0 { Some(bytes / seconds? / tps) } else { Some(0.0) }),
             zswap: zswap.map(|(cached, disk)| cached / (cached + disk)),
         })
     }
 }
 
 /// Bytes that a disk gave between two looks.
-fn moved_from(a: &observe::Sample, b: &observe::Sample, disk: &str) -> f64 {
-    let of = |sample: &observe::Sample| sample.disks.get(disk).map_or(0, |disk| disk.read_bytes);
+fn moved_from(a: &Sample, b: &Sample, disk: &str) -> f64 {
+    let of = |sample: &Sample| sample.disks.get(disk).map_or(0, |disk| disk.read_bytes);
     of(b).saturating_sub(of(a)) as f64
 }
 
@@ -200,7 +206,7 @@ fn row(model: &str, tier: &str, steps: &[&StepView<'_>]) -> TokenRow {
         tps,
         why: String::new(),
     };
-    let busy = middle(&|visit| visit.busy.or(Some(visit.cpu?.0))).get().copied();
+    let busy = middle(&|visit| visit.busy.or(visit.cpu.map(|cpu| cpu.0))).get().copied();
     row.why = why(&row, steps, busy, middle(&|visit| visit.zswap).get().copied());
     row
 }
@@ -273,4 +279,118 @@ fn why(row: &TokenRow, steps: &[&StepView<'_>], busy: Option<f64>, zswap: Option
 
 fn compressed(load: &Load) -> bool {
     load.areas.iter().any(|area| area.compressed.is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Run, Step};
+    use basics::decoding::Lay;
+    use basics::pressure::{AreaSeen, Compressed};
+    use basics::units::MIB;
+    use basics::{Interval, Job, Side};
+
+    /// A model of 100 MiB whose five tokens came a second each, the first after two, with room for 60 MiB of it.
+    fn decoded(tier: &str, busy_s: u64) -> Step {
+        let mut step = Step::new("decode", tier, Job { engine: Engine::Decode, direct: false, ..Job::default() });
+        let second = |n: u64| Nanos(n * 1_000_000_000);
+        let lay = Lay { at: second(1), anonymous: Bytes(60 * MIB), file: Bytes(0), swap: Bytes(40 * MIB) };
+        let generated = Generated {
+            load: second(3),
+            tokens: (2..7).map(second).collect(),
+            touched: Some(Bytes(100 * MIB)),
+            besides: Some(Bytes(0)),
+            threads: 2,
+            busy: Some(second(busy_s)),
+            lay: vec![lay],
+            ..Generated::default()
+        };
+        let sequential = Some((Bytes(400_000_000), second(1)));
+        let area = AreaSeen { disk: Some("sda".to_owned()), sequential, ..AreaSeen::default() };
+        let mut load = Load { page: Bytes(4096), left: Some(Bytes(60 * MIB)), areas: vec![area], ..Load::default() };
+        load.settings.insert("/proc/sys/vm/page-cluster".to_owned(), "3".to_owned());
+        load.generated = Some(Box::new(generated));
+        step.load = Some(load);
+        let mut read = Side { bytes: 500 * MIB, ..Side::default() };
+        read.latency.record_n(second(1), 5);
+        step.read = read.clone();
+        step.elapsed = second(6);
+        step.intervals = vec![Interval { end: step.elapsed, read, ..Interval::default() }];
+        step
+    }
+
+    /// Counters that move by so much a second, from the first token on.
+    fn moving(step: &mut Step, counters: &[(&str, u64)]) {
+        let at = |seconds: u64| Sample {
+            at: Nanos(seconds * 1_000_000_000),
+            vm: counters.iter().map(|(key, by)| ((*key).to_owned(), by * seconds.saturating_sub(2))).collect(),
+            ..Sample::default()
+        };
+        step.samples = (0..7).map(at).collect();
+    }
+
+    fn row(step: Step) -> TokenRow {
+        token_rows(&Run::default().steps([step]).view()).remove(0)
+    }
+
+    fn generated(step: &mut Step) -> &mut Generated {
+        step.load.as_mut().unwrap().generated.as_mut().unwrap()
+    }
+
+    #[test]
+    fn what_is_read_for_a_token_is_held_against_the_bound() {
+        let mut step = decoded("sda", 1);
+        moving(&mut step, &[("pswpin", 25_600), ("zswpin", 0), ("pgmajfault", 3000)]);
+        let row = row(step);
+        assert_eq!((row.tps, row.ttft_s, row.total_s), (Known::Is(1.0), Known::Is(2.0), Known::Is(9.0)));
+        assert_eq!(row.read_per_token, Known::Is(100.0 * MIB as f64));
+        let bound = 400e6 / (40.0 * MIB as f64);
+        assert_eq!((row.bound_tps, row.share_of_bound), (Known::Is(bound), Known::Is(1.0 / bound)));
+        assert_eq!(row.faults_per_s, Known::Is(3000.0));
+        let why = "thrash: anonymous weights go through swap at 26.2 % of the disk's rate because readahead ends at 32 KiB: every token reads 100 MiB";
+        assert_eq!(row.why, why);
+    }
+
+    #[test]
+    fn every_situation_has_its_sentence() {
+        let swapping = [("pswpin", 25_600), ("zswpin", 0)];
+        let told = |busy: u64, counters: &[(&str, u64)], change: &dyn Fn(&mut Step)| {
+            let mut step = decoded("sda", busy);
+            moving(&mut step, counters);
+            change(&mut step);
+            row(step).why
+        };
+        let fits = told(1, &[("pswpin", 0), ("zswpin", 0)], &|_| {});
+        assert!(fits.starts_with("fits: the tier does not matter, 0.105 GB of weights a second"), "{fits}");
+        // Others may swap: what of ours was never there was not ours.
+        let others = told(1, &swapping, &|step| generated(step).lay[0].swap = Bytes(0));
+        assert!(others.starts_with("fits"), "{others}");
+        let bound = told(12, &[("pswpin", 2560), ("zswpin", 0)], &|_| {});
+        assert_eq!(bound, "the processors are the limit, 100.0 % busy; 10 MiB are read for each token beside");
+        let zram = told(1, &swapping, &|step| {
+            step.load.as_mut().unwrap().areas[0].compressed = Some(Compressed::default());
+        });
+        assert!(zram.starts_with("compressed memory is taken from what should hold the weights"), "{zram}");
+        let zswap = told(1, &[("pswpin", 100), ("zswpin", 25_500)], &|_| {});
+        assert!(zswap.starts_with("zswap answers 99.6 % of what is read"), "{zswap}");
+        let mapped = |own: u64| {
+            told(1, &[("pgpgin", 102_400)], &|step| {
+                step.load.as_mut().unwrap().areas.clear();
+                let generated = generated(step);
+                generated.mapped = true;
+                generated.lay[0] = Lay { anonymous: Bytes(own), file: Bytes(60 * MIB), ..Lay::default() };
+            })
+        };
+        assert!(mapped(MIB).starts_with("clean file pages are dropped and read again (nothing is written)"));
+        assert!(mapped(80 * MIB).starts_with("the runner repacks: beside the mapped file it holds 80 MiB"));
+    }
+
+    #[test]
+    fn without_two_tokens_there_is_no_rate() {
+        let mut step = decoded("sda", 1);
+        generated(&mut step).tokens.truncate(1);
+        let row = row(step);
+        assert!(row.tps.is_unknown() && row.visits == 0, "{row:?}");
+        assert_eq!(token_headline(&[row]), None);
+    }
 }

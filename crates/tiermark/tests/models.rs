@@ -25,7 +25,7 @@ fn can(test: &str) -> bool {
 }
 
 fn decode(place: &Place, options: &[&str]) -> Vec<Value> {
-    let words = ["load", "decode", "--shape", SHAPE, "--prompt", "2", "--tokens", "4", "--runtime", "25s"];
+    let words = ["load", "decode", "--shape", SHAPE, "--prompt", "2", "--tokens", "8", "--runtime", "25s"];
     let document = place.home.json(&[&words, options].concat());
     document["rows"].as_array().unwrap().clone()
 }
