@@ -366,7 +366,7 @@ mod tests {
         let others = told(1, &swapping, &|step| generated(step).lay[0].swap = Bytes(0));
         assert!(others.starts_with("fits"), "{others}");
         let bound = told(12, &[("pswpin", 2560), ("zswpin", 0)], &|_| {});
-        assert_eq!(bound, "the processors are the limit, 100.0 % busy; 10 MiB are read for each token beside");
+        assert_eq!(bound, "the processors are the limit, 100 % busy; 10 MiB are read for each token beside");
         let zram = told(1, &swapping, &|step| {
             step.load.as_mut().unwrap().areas[0].compressed = Some(Compressed::default());
         });
