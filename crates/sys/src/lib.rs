@@ -5,10 +5,12 @@
 pub mod child;
 pub mod clock;
 pub mod errno;
+pub mod faults;
 pub mod file;
 pub mod loopdev;
 pub mod map;
 pub mod memory;
+pub mod peer;
 pub mod process;
 pub mod region;
 pub mod ring;

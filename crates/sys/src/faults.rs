@@ -1,0 +1,316 @@
+//! The page faults of another process, as they happen: perf_event_open(2), software events, one ring a processor. It needs
+//! no tracefs, BPF or BTF, and costs the process a fraction of a microsecond a fault. What the faults mean is for the
+//! caller.
+
+mod ring;
+
+use ring::{Record, Ring};
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// linux/perf_event.h.
+const TYPE_SOFTWARE: u32 = 1;
+const SW_PAGE_FAULTS: u64 = 2;
+const SW_PAGE_FAULTS_MIN: u64 = 5;
+const SW_PAGE_FAULTS_MAJ: u64 = 6;
+const SAMPLE_TID: u64 = 1 << 1;
+const SAMPLE_TIME: u64 = 1 << 2;
+const SAMPLE_ADDR: u64 = 1 << 3;
+const SAMPLE_IDENTIFIER: u64 = 1 << 16;
+const DISABLED: u64 = 1;
+const INHERIT: u64 = 1 << 1;
+const EXCLUDE_KERNEL: u64 = 1 << 5;
+const WATERMARK: u64 = 1 << 14;
+const USE_CLOCKID: u64 = 1 << 25;
+const FLAG_FD_CLOEXEC: libc::c_ulong = 1 << 3;
+const IOC_ENABLE: u32 = 0x2400;
+const IOC_DISABLE: u32 = 0x2401;
+const IOC_SET_OUTPUT: u32 = 0x2405;
+/// `_IOR('$', 7, __u64 *)`: the length of a pointer is in it.
+const IOC_ID: u32 = 0x8000_2407 | ((size_of::<usize>() as u32) << 16);
+
+/// Threads that come while their process is being looked at are found in the next round; a process that starts so many is
+/// taken as it is.
+const ROUNDS: usize = 16;
+
+/// `struct perf_event_attr` as of PERF_ATTR_SIZE_VER5 (Linux 4.1), which later kernels take too.
+#[repr(C)]
+#[derive(Default)]
+struct Attr {
+    kind: u32,
+    size: u32,
+    config: u64,
+    sample_period: u64,
+    sample_type: u64,
+    read_format: u64,
+    flags: u64,
+    wakeup: u32,
+    bp_type: u32,
+    config1: u64,
+    config2: u64,
+    branch_sample_type: u64,
+    sample_regs_user: u64,
+    sample_stack_user: u32,
+    clockid: i32,
+    sample_regs_intr: u64,
+    aux_watermark: u32,
+    sample_max_stack: u16,
+    reserved: u16,
+}
+
+/// A page fault of the process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fault {
+    /// When it was done: ns of CLOCK_MONOTONIC.
+    pub at: u64,
+    /// The thread that met it.
+    pub tid: u32,
+    /// The address that was touched.
+    pub addr: u64,
+    /// A page had to be read: from disk, from swap, or out of compressed memory. Else it was in RAM, or is new.
+    pub major: bool,
+    /// How long the thread was held up, in ns; known to [`Faults::timed`] alone.
+    pub took: Option<u64>,
+}
+
+/// Listens to the faults of one process until dropped.
+#[derive(Debug)]
+pub struct Faults {
+    pid: u32,
+    /// Dropped before the events whose memory they map.
+    rings: Vec<Ring>,
+    events: Vec<OwnedFd>,
+    /// By the kernel's number of an event: those of beginnings, and those of major faults.
+    begins: HashSet<u64>,
+    majors: HashSet<u64>,
+    /// By thread: where and since when it is in a fault.
+    under_way: HashMap<u32, (u64, u64)>,
+    /// Of one poll, in order.
+    records: Vec<Record>,
+    lost: u64,
+    user_only: bool,
+}
+
+impl Faults {
+    /// Listens to all threads of the process `pid`, those that come later included, children excluded. Of all faults, minor
+    /// and major counted apart, each `period`th (from 1 on) of a thread on a processor is told. Rings hold some 6,000 faults a
+    /// processor: call [`Faults::poll`] often enough.
+    ///
+    /// # Errors
+    /// `NotFound` when there is no such process, `PermissionDenied` when the kernel does not let this user look
+    /// (`kernel.perf_event_paranoid`, another user's process, seccomp), `Unsupported` without perf events, each with what helps.
+    pub fn open(pid: u32, period: u64) -> io::Result<Self> {
+        Self::with(pid, &[SW_PAGE_FAULTS_MIN, SW_PAGE_FAULTS_MAJ], period, false)
+    }
+
+    /// The same for every fault, with how long each took; twice as costly, and therefore paused at first: see
+    /// [`Faults::listen`].
+    ///
+    /// # Errors
+    /// As [`Faults::open`].
+    pub fn timed(pid: u32) -> io::Result<Self> {
+        Self::with(pid, &[SW_PAGE_FAULTS, SW_PAGE_FAULTS_MIN, SW_PAGE_FAULTS_MAJ], 1, true)
+    }
+
+    fn with(pid: u32, kinds: &[u64], period: u64, paused: bool) -> io::Result<Self> {
+        let mut faults = Faults {
+            pid,
+            rings: Vec::new(),
+            events: Vec::new(),
+            begins: HashSet::new(),
+            majors: HashSet::new(),
+            under_way: HashMap::new(),
+            records: Vec::new(),
+            lost: 0,
+            user_only: false,
+        };
+        let cpus = online()?;
+        let mut known = HashSet::new();
+        for _ in 0..ROUNDS {
+            let fresh: Vec<u32> = threads(pid)?.into_iter().filter(|tid| known.insert(*tid)).collect();
+            if fresh.is_empty() {
+                break;
+            }
+            for tid in fresh {
+                for (nth, cpu) in cpus.iter().enumerate() {
+                    faults.add(tid, (nth, *cpu), kinds, period)?;
+                }
+            }
+        }
+        if faults.events.is_empty() {
+            return Err(io::Error::new(
+                io::ErrorKind::NotFound,
+                format!("no thread of process {pid} is there any more"),
+            ));
+        }
+        if !paused {
+            faults.listen(true)?;
+        }
+        Ok(faults)
+    }
+
+    /// One thread on one processor; a thread that has ended meanwhile is left out.
+    fn add(&mut self, tid: u32, (nth, cpu): (usize, i32), kinds: &[u64], period: u64) -> io::Result<()> {
+        for kind in kinds {
+            let event = match self.event(tid, cpu, *kind, period) {
+                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Ok(()),
+                event => event.map_err(|error| explained(error, self.pid))?,
+            };
+            let id = id_of(&event)?;
+            match *kind {
+                SW_PAGE_FAULTS => drop(self.begins.insert(id)),
+                SW_PAGE_FAULTS_MAJ => drop(self.majors.insert(id)),
+                _ => {}
+            }
+            match self.rings.get(nth) {
+                Some(ring) => control(&event, IOC_SET_OUTPUT, ring.event() as libc::c_ulong)?,
+                None => self.rings.push(Ring::new(&event).map_err(|error| explained(error, self.pid))?),
+            }
+            self.events.push(event);
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, tid: u32, cpu: i32, config: u64, period: u64) -> io::Result<OwnedFd> {
+        loop {
+            // Inherited by the threads that this one starts; what children of the process do is left out in `poll`, as
+            // kernels before 5.13 cannot be told to.
+            let flags = DISABLED | INHERIT | WATERMARK | USE_CLOCKID | if self.user_only { EXCLUDE_KERNEL } else { 0 };
+            let attr = Attr {
+                kind: TYPE_SOFTWARE,
+                size: size_of::<Attr>() as u32,
+                config,
+                sample_period: period.max(1),
+                sample_type: SAMPLE_IDENTIFIER | SAMPLE_TID | SAMPLE_TIME | SAMPLE_ADDR,
+                flags,
+                // Nobody waits for it: no wake-ups, as far as the kernel can be asked.
+                wakeup: u32::MAX >> 1,
+                clockid: libc::CLOCK_MONOTONIC,
+                ..Attr::default()
+            };
+            let none: libc::c_int = -1;
+            // SAFETY: the kernel reads `size` bytes of the struct, which lives through the call.
+            let fd = unsafe {
+                libc::syscall(
+                    libc::SYS_perf_event_open,
+                    &raw const attr,
+                    tid as libc::pid_t,
+                    cpu,
+                    none,
+                    FLAG_FD_CLOEXEC,
+                )
+            };
+            if fd >= 0 {
+                // SAFETY: a new descriptor that nobody else has.
+                return Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) });
+            }
+            let error = io::Error::last_os_error();
+            // Without rights over the kernel, what a program touches in user mode may still be seen.
+            if error.raw_os_error() != Some(libc::EACCES) || self.user_only {
+                return Err(error);
+            }
+            self.user_only = true;
+        }
+    }
+
+    /// Goes on, or pauses: what happens in a pause is not told, and costs the process nothing.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn listen(&mut self, on: bool) -> io::Result<()> {
+        self.under_way.clear();
+        let order = if on { IOC_ENABLE } else { IOC_DISABLE };
+        self.events.iter().try_for_each(|event| control(event, order, 0))
+    }
+
+    /// Tells what has happened since the last poll, in the order of time within the poll.
+    pub fn poll(&mut self, each: &mut impl FnMut(Fault)) {
+        let mut records = std::mem::take(&mut self.records);
+        records.clear();
+        for ring in &mut self.rings {
+            self.lost += ring.drain(&mut records);
+        }
+        records.sort_by_key(|record| record.at);
+        for &Record { id, tid, at, addr, .. } in records.iter().filter(|record| record.pid == self.pid) {
+            if self.begins.contains(&id) {
+                self.under_way.insert(tid, (at, addr));
+                continue;
+            }
+            let begun = self.under_way.remove(&tid).filter(|(_, of)| *of == addr);
+            let took = begun.map(|(since, _)| at.saturating_sub(since));
+            each(Fault { at, tid, addr, major: self.majors.contains(&id), took });
+        }
+        self.records = records;
+    }
+
+    /// Faults of which a ring had no room to tell, so far.
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Only what is touched in user mode is seen: this user may not look into the kernel.
+    pub fn user_only(&self) -> bool {
+        self.user_only
+    }
+}
+
+fn control(event: &OwnedFd, order: u32, argument: libc::c_ulong) -> io::Result<()> {
+    // SAFETY: these orders take a number or nothing; the descriptor is an event's own.
+    let result = unsafe { libc::ioctl(event.as_raw_fd(), order as libc::Ioctl, argument) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+fn id_of(event: &OwnedFd) -> io::Result<u64> {
+    let mut id = 0u64;
+    // SAFETY: the kernel writes one u64, which lives through the call.
+    let result = unsafe { libc::ioctl(event.as_raw_fd(), IOC_ID as libc::Ioctl, &raw mut id) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(id) }
+}
+
+/// The threads of a process now.
+fn threads(pid: u32) -> io::Result<Vec<u32>> {
+    let path = format!("/proc/{pid}/task");
+    let entries = std::fs::read_dir(&path)
+        .map_err(|e| io::Error::new(e.kind(), format!("there is no process {pid}: {path}: {e}")))?;
+    let numbers = entries.map(|entry| Ok(entry?.file_name().to_str().and_then(|name| name.parse().ok())));
+    Ok(numbers.collect::<io::Result<Vec<Option<u32>>>>()?.into_iter().flatten().collect())
+}
+
+/// The processors that are on: `0-3,6`.
+fn online() -> io::Result<Vec<i32>> {
+    let path = "/sys/devices/system/cpu/online";
+    let text = std::fs::read_to_string(path).map_err(|e| io::Error::new(e.kind(), format!("{path}: {e}")))?;
+    listed(&text).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, format!("{path}: {text:?}")))
+}
+
+fn listed(text: &str) -> Option<Vec<i32>> {
+    let mut all = Vec::new();
+    for part in text.trim().split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        all.extend(first.parse::<i32>().ok()?..=last.parse::<i32>().ok()?);
+    }
+    Some(all)
+}
+
+fn explained(error: io::Error, pid: u32) -> io::Error {
+    let (kind, what) = match error.raw_os_error() {
+        Some(libc::EACCES | libc::EPERM) => (
+            io::ErrorKind::PermissionDenied,
+            "the kernel does not let this user see it; be root, have CAP_PERFMON and CAP_SYS_PTRACE, or, for a process of \
+             your own, set kernel.perf_event_paranoid to 2 or less (a container's seccomp profile may forbid it too)",
+        ),
+        Some(libc::ENOSYS | libc::ENOENT | libc::EOPNOTSUPP) => {
+            (io::ErrorKind::Unsupported, "this kernel has no perf events (CONFIG_PERF_EVENTS)")
+        }
+        Some(libc::EMFILE) => (
+            error.kind(),
+            "it needs descriptors for each of its threads on each processor; raise the limit (ulimit -n)",
+        ),
+        _ => (error.kind(), "perf_event_open failed"),
+    };
+    io::Error::new(kind, format!("page faults of process {pid}: {what}: {error}"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,112 @@
+//! The memory through which the kernel tells of events: a page with two positions, and the records after it.
+
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+/// Bytes of records; a power of two. Below what a user without rights may lock for each processor (`perf_event_mlock_kb`, 516).
+const ROOM: usize = 256 << 10;
+/// Offsets of `data_head` and `data_tail` in `struct perf_event_mmap_page`.
+const HEAD: usize = 1024;
+const TAIL: usize = 1032;
+const RECORD_LOST: u32 = 2;
+const RECORD_SAMPLE: u32 = 9;
+/// Type, flags, length.
+const HEADER: usize = 8;
+
+/// One fault, as the kernel wrote it down.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Record {
+    /// Number of the event.
+    pub id: u64,
+    pub pid: u32,
+    pub tid: u32,
+    pub at: u64,
+    pub addr: u64,
+}
+
+/// The ring of one processor.
+#[derive(Debug)]
+pub(super) struct Ring {
+    at: NonNull<u8>,
+    page: usize,
+    len: usize,
+    room: usize,
+    event: RawFd,
+}
+
+// SAFETY: the mapping has no owner's thread, and is read through an exclusive borrow alone.
+unsafe impl Send for Ring {}
+
+impl Ring {
+    /// The ring of this event, into which others of the same processor may be told to write.
+    pub fn new(event: &OwnedFd) -> io::Result<Self> {
+        let page = rustix::param::page_size();
+        let room = ROOM.max(page);
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping at a place of the kernel's choice touches nothing that exists.
+        let at = unsafe { mmap(std::ptr::null_mut(), page + room, protection, MapFlags::SHARED, event.as_fd(), 0) }?;
+        let at = NonNull::new(at.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Ring { at, page, len: page + room, room, event: event.as_raw_fd() })
+    }
+
+    /// The descriptor of its event.
+    pub fn event(&self) -> RawFd {
+        self.event
+    }
+
+    fn position(&self, offset: usize) -> &AtomicU64 {
+        // SAFETY: both positions lie in the first page of the mapping, aligned; the kernel accesses them as we do.
+        unsafe { AtomicU64::from_ptr(self.at.as_ptr().add(offset).cast()) }
+    }
+
+    /// Copies `N` bytes from `position` on, which may go round the end.
+    fn read<const N: usize>(&self, position: u64) -> [u8; N] {
+        let mut bytes = [0; N];
+        for (i, byte) in bytes.iter_mut().enumerate() {
+            let at = self.page + (position as usize + i) % self.room;
+            // SAFETY: inside the mapping. The kernel does not write here until the tail has passed.
+            *byte = unsafe { std::ptr::read_volatile(self.at.as_ptr().add(at)) };
+        }
+        bytes
+    }
+
+    /// Takes all that is there; the number of records that were lost.
+    pub fn drain(&mut self, records: &mut Vec<Record>) -> u64 {
+        let head = self.position(HEAD).load(Ordering::Acquire);
+        let mut tail = self.position(TAIL).load(Ordering::Relaxed);
+        let mut lost = 0;
+        while tail < head {
+            let header = self.read::<HEADER>(tail);
+            let kind = u32::from_ne_bytes([header[0], header[1], header[2], header[3]]);
+            let size = u64::from(u16::from_ne_bytes([header[6], header[7]]));
+            let word = |nth: u64| u64::from_ne_bytes(self.read(tail + HEADER as u64 + 8 * nth));
+            match kind {
+                RECORD_SAMPLE => {
+                    let ids = self.read::<8>(tail + HEADER as u64 + 8);
+                    let pid = u32::from_ne_bytes([ids[0], ids[1], ids[2], ids[3]]);
+                    let tid = u32::from_ne_bytes([ids[4], ids[5], ids[6], ids[7]]);
+                    records.push(Record { id: word(0), pid, tid, at: word(2), addr: word(3) });
+                }
+                // Number of the event, and how many.
+                RECORD_LOST => lost += word(1),
+                _ => {}
+            }
+            // A length of nothing would hold this up for ever.
+            tail += size.max(HEADER as u64);
+        }
+        // What was read is read before the kernel may write over it.
+        fence(Ordering::SeqCst);
+        self.position(TAIL).store(tail, Ordering::Release);
+        lost
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // SAFETY: our own mapping, which nobody borrows any more.
+        let _ = unsafe { munmap(self.at.as_ptr().cast(), self.len) };
+    }
+}

@@ -1,0 +1,223 @@
+//! The memory of another process, from outside: which of its pages are in its page table (`/proc/PID/pagemap`), and advice
+//! to the kernel about them (process_madvise(2), Linux 5.10). Advice never changes what the process reads there.
+
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+
+/// Ranges that the kernel takes in one call (UIO_MAXIOV).
+const AT_ONCE: usize = 1024;
+/// Of an entry of pagemap: the page is in the page table, or has its place in swap (proc(5)).
+const PRESENT: u64 = 1 << 63;
+const SWAPPED: u64 = 1 << 62;
+const ENTRY: usize = 8;
+
+/// What is said of a range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Advice {
+    /// It will be touched soon: bring it in now, without waiting.
+    WillNeed,
+    /// It goes first when memory is short.
+    Cold,
+    /// It goes now: to swap, or, unchanged from its file, away.
+    PageOut,
+}
+
+impl Advice {
+    fn number(self) -> libc::c_int {
+        match self {
+            Advice::WillNeed => libc::MADV_WILLNEED,
+            Advice::Cold => libc::MADV_COLD,
+            Advice::PageOut => libc::MADV_PAGEOUT,
+        }
+    }
+}
+
+/// Whole pages of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Range {
+    /// Address of the first; a multiple of the page.
+    pub at: u64,
+    /// Bytes; a multiple of the page.
+    pub len: u64,
+}
+
+/// Where a page is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lies {
+    /// In the page table: a touch meets no fault.
+    Present,
+    /// In swap, or in its cache.
+    Swapped,
+    /// Never touched, or in its file alone.
+    Nowhere,
+}
+
+/// A process whose memory is looked at. It stays the same process: a later one of its number is never meant.
+#[derive(Debug)]
+pub struct Peer {
+    process: OwnedFd,
+    pagemap: File,
+    page: u64,
+}
+
+impl Peer {
+    /// The process of this number.
+    ///
+    /// # Errors
+    /// `NotFound` when there is none, `PermissionDenied` when it is another user's and the right to look is missing
+    /// (CAP_SYS_PTRACE), the kernel's.
+    pub fn open(pid: u32) -> io::Result<Self> {
+        let number = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::NotFound)?;
+        let process = pidfd_open(number, PidfdFlags::empty())
+            .map_err(|e| io::Error::new(io::Error::from(e).kind(), format!("process {pid} cannot be had: {e}")))?;
+        let path = format!("/proc/{pid}/pagemap");
+        let pagemap = File::open(&path).map_err(|e| io::Error::new(e.kind(), format!("{path}: {e}")))?;
+        Ok(Peer { process, pagemap, page: rustix::param::page_size() as u64 })
+    }
+
+    /// Length of a page in bytes.
+    pub fn page(&self) -> u64 {
+        self.page
+    }
+
+    /// Says it of all ranges, of as many at once as the kernel takes; those that are not there any more are passed over.
+    /// Bytes of which it was said. That is no promise: what is held by others, or on its way onto the kernel's lists,
+    /// stays where it is.
+    ///
+    /// # Errors
+    /// `PermissionDenied` without CAP_SYS_NICE or the right to trace the process, `Unsupported` before Linux 5.10, `NotFound`
+    /// when the process has ended, each with a sentence; the kernel's.
+    pub fn advise(&self, ranges: &[Range], advice: Advice) -> io::Result<u64> {
+        let mut parts: Vec<libc::iovec> = Vec::with_capacity(ranges.len().min(AT_ONCE));
+        let (mut next, mut all) = (0, 0);
+        while next < ranges.len() {
+            let batch = &ranges[next..ranges.len().min(next + AT_ONCE)];
+            parts.clear();
+            let part = |range: &Range| libc::iovec { iov_base: range.at as *mut _, iov_len: range.len as usize };
+            parts.extend(batch.iter().map(part));
+            let zero: libc::c_uint = 0;
+            // SAFETY: the kernel reads the vector, which lives through the call; the addresses in it are the other
+            // process's, and none of these kinds of advice changes a byte of it.
+            let done = unsafe {
+                libc::syscall(
+                    libc::SYS_process_madvise,
+                    self.process.as_raw_fd(),
+                    parts.as_ptr(),
+                    parts.len(),
+                    advice.number(),
+                    zero,
+                )
+            };
+            if done < 0 {
+                let error = io::Error::last_os_error();
+                // The first of them is a hole, or may not be paged out.
+                if !matches!(error.raw_os_error(), Some(libc::ENOMEM | libc::EINVAL | libc::EBADF | libc::EFAULT)) {
+                    return Err(explained(error));
+                }
+                next += 1;
+                continue;
+            }
+            let done = done as u64;
+            all += done;
+            // It stops at the first that is not there and tells how far it came.
+            let mut sum = 0;
+            let whole = batch
+                .iter()
+                .take_while(|range| {
+                    sum += range.len;
+                    sum <= done
+                })
+                .count();
+            next += whole + usize::from(whole < batch.len());
+        }
+        Ok(all)
+    }
+
+    /// Where the pages of a range are, one after the other, into `into`, which is emptied before. Short when the process has
+    /// ended.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn look(&self, range: Range, into: &mut Vec<Lies>) -> io::Result<()> {
+        into.clear();
+        let mut bytes = [0; 512 * ENTRY];
+        let (mut page, end) = (range.at / self.page, (range.at + range.len) / self.page);
+        while page < end {
+            let wanted = ((end - page) as usize * ENTRY).min(bytes.len());
+            let got = self.pagemap.read_at(&mut bytes[..wanted], page * ENTRY as u64)?;
+            if got < ENTRY {
+                break;
+            }
+            let entries = bytes[..got].as_chunks::<ENTRY>().0;
+            into.extend(entries.iter().map(|entry| match u64::from_ne_bytes(*entry) {
+                entry if entry & PRESENT != 0 => Lies::Present,
+                entry if entry & SWAPPED != 0 => Lies::Swapped,
+                _ => Lies::Nowhere,
+            }));
+            page += entries.len() as u64;
+        }
+        Ok(())
+    }
+}
+
+fn explained(error: io::Error) -> io::Error {
+    let (kind, what) = match error.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => (
+            io::ErrorKind::PermissionDenied,
+            "its memory may not be advised on; be root, or have CAP_SYS_NICE and CAP_SYS_PTRACE",
+        ),
+        Some(libc::ENOSYS) => (io::ErrorKind::Unsupported, "this kernel has no process_madvise (Linux 5.10)"),
+        Some(libc::ESRCH) => (io::ErrorKind::NotFound, "the process has ended"),
+        _ => (error.kind(), "process_madvise failed"),
+    };
+    io::Error::new(kind, format!("{what}: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
+
+    #[test]
+    fn pages_are_seen_where_they_are_and_holes_passed_over() {
+        let peer = Peer::open(std::process::id()).unwrap();
+        let page = peer.page() as usize;
+        // SAFETY: a new mapping, given back below; only its own pages are touched and changed.
+        let at = unsafe {
+            mmap_anonymous(std::ptr::null_mut(), 8 * page, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
+        }
+        .unwrap();
+        // SAFETY: inside of it; the sixth page is given back, and one stored to.
+        unsafe {
+            munmap(at.byte_add(5 * page), page).unwrap();
+            at.byte_add(3 * page).cast::<u8>().write_volatile(7);
+            mprotect(at.byte_add(7 * page), page, MprotectFlags::READ).unwrap();
+        }
+        let mut lies = Vec::new();
+        peer.look(Range { at: at as u64, len: 8 * page as u64 }, &mut lies).unwrap();
+        let expected = |i| if i == 3 { Lies::Present } else { Lies::Nowhere };
+        assert_eq!(lies, (0..8).map(expected).collect::<Vec<_>>());
+        let ranges = (0..8).map(|i| Range { at: at as u64 + i * page as u64, len: page as u64 }).collect::<Vec<_>>();
+        match peer.advise(&ranges, Advice::Cold) {
+            Err(error) if matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported) => {
+                println!("SKIP a part of pages_are_seen_where_they_are: {error}");
+            }
+            said => assert_eq!(said.unwrap(), 7 * page as u64),
+        }
+        // SAFETY: read while it is still there, then given back.
+        unsafe {
+            assert_eq!(at.byte_add(3 * page).cast::<u8>().read_volatile(), 7);
+            munmap(at, 8 * page).unwrap();
+        }
+    }
+
+    #[test]
+    fn who_is_not_there_is_said() {
+        let error = Peer::open(u32::MAX >> 1).unwrap_err();
+        assert!(error.to_string().contains("cannot be had"), "{error}");
+        assert_eq!(explained(io::Error::from_raw_os_error(libc::EPERM)).kind(), io::ErrorKind::PermissionDenied);
+    }
+}
