@@ -2,6 +2,7 @@
 //! second, with the observer's own cost. It judges nothing: rates and verdicts are derived by `study`.
 #![forbid(unsafe_code)]
 
+pub mod accesses;
 mod observer;
 mod sources;
 

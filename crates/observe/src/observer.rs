@@ -122,7 +122,7 @@ fn next_due(due: Nanos, now: Nanos, period: Nanos) -> (Nanos, u64) {
 }
 
 /// CPU time of the calling thread so far.
-fn thread_cpu() -> Nanos {
+pub(crate) fn thread_cpu() -> Nanos {
     let spent = clock_gettime(ClockId::ThreadCPUTime);
     Nanos(u64::try_from(spent.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(spent.tv_nsec).unwrap_or(0))
 }

@@ -4,7 +4,7 @@
 
 mod ring;
 
-use ring::{Record, Ring};
+use ring::{Record, Ring, What};
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -22,6 +22,8 @@ const DISABLED: u64 = 1;
 const INHERIT: u64 = 1 << 1;
 const EXCLUDE_KERNEL: u64 = 1 << 5;
 const WATERMARK: u64 = 1 << 14;
+const SAMPLE_ID_ALL: u64 = 1 << 18;
+const CONTEXT_SWITCH: u64 = 1 << 26;
 const USE_CLOCKID: u64 = 1 << 25;
 const FLAG_FD_CLOEXEC: libc::c_ulong = 1 << 3;
 const IOC_ENABLE: u32 = 0x2400;
@@ -70,8 +72,18 @@ pub struct Fault {
     pub addr: u64,
     /// A page had to be read: from disk, from swap, or out of compressed memory. Else it was in RAM, or is new.
     pub major: bool,
-    /// How long the thread was held up, in ns; known to [`Faults::timed`] alone.
+    /// How long it held the thread up, in ns, without the time in which others had taken the processor from it; known to
+    /// [`Faults::timed`] alone.
     pub took: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct UnderWay {
+    addr: u64,
+    since: u64,
+    /// Without a processor since then, and before that for so long.
+    off: Option<u64>,
+    lost: u64,
 }
 
 /// Listens to the faults of one process until dropped.
@@ -84,8 +96,8 @@ pub struct Faults {
     /// By the kernel's number of an event: those of beginnings, and those of major faults.
     begins: HashSet<u64>,
     majors: HashSet<u64>,
-    /// By thread: where and since when it is in a fault.
-    under_way: HashMap<u32, (u64, u64)>,
+    /// By thread: the fault that it is in.
+    under_way: HashMap<u32, UnderWay>,
     /// Of one poll, in order.
     records: Vec<Record>,
     lost: u64,
@@ -176,7 +188,14 @@ impl Faults {
         loop {
             // Inherited by the threads that this one starts; what children of the process do is left out in `poll`, as
             // kernels before 5.13 cannot be told to.
-            let flags = DISABLED | INHERIT | WATERMARK | USE_CLOCKID | if self.user_only { EXCLUDE_KERNEL } else { 0 };
+            let mut flags = DISABLED | INHERIT | WATERMARK | USE_CLOCKID;
+            if self.user_only {
+                flags |= EXCLUDE_KERNEL;
+            }
+            // A busy machine would make faults look long.
+            if config == SW_PAGE_FAULTS {
+                flags |= CONTEXT_SWITCH | SAMPLE_ID_ALL;
+            }
             let attr = Attr {
                 kind: TYPE_SOFTWARE,
                 size: size_of::<Attr>() as u32,
@@ -232,13 +251,23 @@ impl Faults {
             self.lost += ring.drain(&mut records);
         }
         records.sort_by_key(|record| record.at);
-        for &Record { id, tid, at, addr, .. } in records.iter().filter(|record| record.pid == self.pid) {
+        for &Record { tid, at, what, .. } in records.iter().filter(|record| record.pid == self.pid) {
+            let (id, addr) = match what {
+                What::Event { id, addr } => (id, addr),
+                What::Preempted | What::Switched => {
+                    if let Some(fault) = self.under_way.get_mut(&tid) {
+                        fault.lost += fault.off.take().map_or(0, |off| at.saturating_sub(off));
+                        fault.off = (what == What::Preempted).then_some(at);
+                    }
+                    continue;
+                }
+            };
             if self.begins.contains(&id) {
-                self.under_way.insert(tid, (at, addr));
+                self.under_way.insert(tid, UnderWay { addr, since: at, off: None, lost: 0 });
                 continue;
             }
-            let begun = self.under_way.remove(&tid).filter(|(_, of)| *of == addr);
-            let took = begun.map(|(since, _)| at.saturating_sub(since));
+            let begun = self.under_way.remove(&tid).filter(|fault| fault.addr == addr);
+            let took = begun.map(|fault| at.saturating_sub(fault.since + fault.lost));
             each(Fault { at, tid, addr, major: self.majors.contains(&id), took });
         }
         self.records = records;

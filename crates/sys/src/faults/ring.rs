@@ -13,18 +13,30 @@ const HEAD: usize = 1024;
 const TAIL: usize = 1032;
 const RECORD_LOST: u32 = 2;
 const RECORD_SAMPLE: u32 = 9;
+const RECORD_SWITCH: u32 = 14;
+const MISC_SWITCH_OUT: u16 = 1 << 13;
+const MISC_SWITCH_OUT_PREEMPT: u16 = 1 << 14;
 /// Type, flags, length.
 const HEADER: usize = 8;
 
-/// One fault, as the kernel wrote it down.
+/// What a record tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum What {
+    /// An event of this number, at this address.
+    Event { id: u64, addr: u64 },
+    /// The thread lost the processor although it had something to do.
+    Preempted,
+    /// The thread got a processor, or gave it up to wait.
+    Switched,
+}
+
+/// As the kernel wrote it down.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Record {
-    /// Number of the event.
-    pub id: u64,
     pub pid: u32,
     pub tid: u32,
     pub at: u64,
-    pub addr: u64,
+    pub what: What,
 }
 
 /// The ring of one processor.
@@ -83,12 +95,18 @@ impl Ring {
             let kind = u32::from_ne_bytes([header[0], header[1], header[2], header[3]]);
             let size = u64::from(u16::from_ne_bytes([header[6], header[7]]));
             let word = |nth: u64| u64::from_ne_bytes(self.read(tail + HEADER as u64 + 8 * nth));
+            let who = |nth: u64| (word(nth) as u32, (word(nth) >> 32) as u32);
             match kind {
                 RECORD_SAMPLE => {
-                    let ids = self.read::<8>(tail + HEADER as u64 + 8);
-                    let pid = u32::from_ne_bytes([ids[0], ids[1], ids[2], ids[3]]);
-                    let tid = u32::from_ne_bytes([ids[4], ids[5], ids[6], ids[7]]);
-                    records.push(Record { id: word(0), pid, tid, at: word(2), addr: word(3) });
+                    let ((pid, tid), what) = (who(1), What::Event { id: word(0), addr: word(3) });
+                    records.push(Record { pid, tid, at: word(2), what });
+                }
+                RECORD_SWITCH => {
+                    let (pid, tid) = who(0);
+                    let misc = u16::from_ne_bytes([header[4], header[5]]);
+                    let preempted = MISC_SWITCH_OUT | MISC_SWITCH_OUT_PREEMPT;
+                    let what = if misc & preempted == preempted { What::Preempted } else { What::Switched };
+                    records.push(Record { pid, tid, at: word(1), what });
                 }
                 // Number of the event, and how many.
                 RECORD_LOST => lost += word(1),
