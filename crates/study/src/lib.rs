@@ -7,6 +7,7 @@ mod capacity;
 mod certainty;
 mod check;
 mod compare;
+pub mod curve;
 mod figures;
 mod findings;
 pub mod fit;
