@@ -21,7 +21,7 @@
 //! watching brought about.
 //!
 //! **Held against truth** (`runner/tests/curve/`): watched at 80 MiB, faults a pass at 56 and 112 MiB came within 2 % of what was
-//! expected for a cycle, 6 % for uniform touches and 13 % for zipf; passes a second within 20 % where nobody else swapped.
+//! expected for a cycle, 9 % for uniform touches and 13 % for zipf; passes a second within 20 % where nobody else swapped.
 //!
 //! **Uncertain**: kernels with LRU_GEN keep something of a cycle (FIELD-NOTES.md 14), so that today's factor carries less
 //! far. A fault is taken to cost the same at all sizes, which a disk that comes to its limit does not hold. What a fault takes is
