@@ -181,7 +181,10 @@ fn holds(test: &str, order: Order) -> Option<bool> {
     let less = measure(&mut place, TIME)?;
     settle(&place, TODAY);
     let now = measure(&mut place, TIME)?;
+    let (touched, waited, begun) = (place.toucher.touched()?, place.toucher.waited(), Instant::now());
     let (curve, today, account) = watch(&mut place, MORE - TODAY)?;
+    let took = begun.elapsed().as_secs_f64() - (place.toucher.waited() - waited);
+    let watched = (place.toucher.touched()? - touched) as f64 / took;
     let again = measure(&mut place, TIME)?;
     settle(&place, MORE);
     let more = measure(&mut place, TIME)?;
@@ -190,10 +193,12 @@ fn holds(test: &str, order: Order) -> Option<bool> {
         return None;
     }
     println!(
-        "{order:?}, {} touched in {} of memory: {:.2} passes/s, {:.0} faults a pass",
+        "{order:?}, {} touched in {} of memory: {:.2} passes/s, while watched {:.2}, then {:.2}; {:.0} faults a pass",
         Bytes(PAGES * PAGE),
         Bytes(TODAY),
         now.0 / PAGES as f64,
+        watched / PAGES as f64,
+        again.0 / PAGES as f64,
         now.1 * PAGES as f64
     );
     println!(
