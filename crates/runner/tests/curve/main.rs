@@ -241,17 +241,19 @@ fn what_is_said_of_other_limits_is_seen_there() {
     if !rustix::process::geteuid().is_root() || !Path::new("/sys/class/zram-control/hot_add").exists() {
         return println!("SKIP {NAME}: needs root and zram");
     }
+    if std::env::var_os("TIERMARK_TEST_FULL").is_none() {
+        return println!(
+            "SKIP {NAME}: holds speeds against each other, three times each; TIERMARK_TEST_FULL=1 runs it"
+        );
+    }
     for order in [Order::Cyclic, Order::Uniform, Order::Zipf(0.8)] {
-        // Others work on this machine too: what does not hold in three tries does not hold.
-        let mut tries = Vec::new();
-        let fails = |tries: &[Option<bool>]| tries.iter().filter(|held| **held == Some(false)).count();
-        while tries.len() < 6 && fails(&tries) < 3 && !tries.contains(&Some(true)) {
-            tries.push(holds(NAME, order));
-        }
-        if tries.iter().all(Option::is_none) {
+        // Others work on this machine too: of three tries two must hold.
+        let tries: Vec<Option<bool>> = (0..3).map(|_| holds(NAME, order)).collect();
+        let of = |held: bool| tries.iter().filter(|one| **one == Some(held)).count();
+        if of(true) + of(false) < 2 {
             println!("SKIP {NAME} for {order:?}: it could not be tried to the end");
             continue;
         }
-        assert!(tries.contains(&Some(true)), "{order:?}: {tries:?}");
+        assert!(of(true) > of(false), "{order:?}: {tries:?}");
     }
 }
