@@ -10,6 +10,7 @@ pub(crate) mod page;
 mod pipe;
 mod run;
 mod sweeps;
+mod tokens;
 
 use crate::view::view;
 use flate2::read::DeflateDecoder;

@@ -8,6 +8,7 @@ use super::load::{Workload, workload};
 use super::pipe::{self, Pipe};
 use super::run::{RunText, run_text};
 use super::sweeps;
+use super::tokens::{Tokens, tokens};
 use crate::words;
 use basics::units::significant;
 use machine::{Tier, TierKind};
@@ -31,6 +32,8 @@ pub struct Page {
     pub ladder: Vec<Rung>,
     /// One for each run that is a workload.
     workloads: Vec<Workload>,
+    /// One for each run in which a language model made tokens.
+    models: Vec<Tokens>,
     pipes: Vec<Pipe>,
     findings: Vec<FindingText>,
     /// One for each run of `check` that can be judged.
@@ -76,6 +79,7 @@ pub fn page(entries: &[Entry<'_>]) -> Page {
         overviews: Vec::new(),
         ladder: Vec::new(),
         workloads: Vec::new(),
+        models: Vec::new(),
         pipes: Vec::new(),
         findings: Vec::new(),
         good_for: Vec::new(),
@@ -107,6 +111,7 @@ pub fn page(entries: &[Entry<'_>]) -> Page {
         let text = |finding| finding_text(finding, &record.run.id, of_run.clone(), &color_of);
         page.findings.extend(entry.findings.iter().map(text));
         page.workloads.extend(workload(entry, of_run.clone(), &color_of));
+        page.models.extend(tokens(entry, of_run.clone(), &color_of));
         let Some(study) = &entry.study else { continue };
         page.ladder.extend(study.tiers.iter().filter_map(|tier| rung(tier, label(&tier.name), color_of(&tier.name))));
         let heading = of_run.as_ref().map(|run| match study.headline.as_str() {

@@ -124,25 +124,27 @@ fn perform(
     let filling = |done| drop(tell(&Told::Filling(done)));
     let filled = || tell(&Told::Filled(begun.elapsed().into())).map_err(|error| said(&error));
     let mut sink = |interval: &Interval| drop(tell(&Told::Interval(Box::new(interval.clone()))));
+    // Until the end: where its pages lie is looked at when all is done.
+    let (touched, weights, cache);
     let mut account = match &task.work {
         Work::Touch => {
-            let region = region(task.size)?;
+            touched = region(task.size)?;
             let again = !task.job.direction.writes();
-            if !engine::fill(&task.job, &region, again, cancel, filling).map_err(|error| said(&error))? {
+            if !engine::fill(&task.job, &touched, again, cancel, filling).map_err(|error| said(&error))? {
                 return tell(&Told::Done(Box::new(Account::cancelled()))).map_err(|error| said(&error));
             }
             filled()?;
-            let target = engine::Target::Touched { region: &region };
+            let target = engine::Target::Touched { region: &touched };
             let outcome = engine::run(&task.job, target, &Control::new(cancel), &mut sink);
             Account::of(outcome.map_err(|error| said(&error))?)?
         }
         Work::Serve(_) => return Err("a runner of models is another errand".to_owned()),
         Work::Decode(decoding) => {
-            let Some(weights) = weights::make(decoding, task, cancel, filling)? else {
+            let Some(made) = weights::make(decoding, task, cancel, filling)? else {
                 return tell(&Told::Done(Box::new(Account::cancelled()))).map_err(|error| said(&error));
             };
             // Untouched pages of it take no memory.
-            let cache = region(Bytes(decoding.cache().0.max(1)))?;
+            (weights, cache) = (made, region(Bytes(decoding.cache().0.max(1)))?);
             filled()?;
             let decoded = engine::decode(decoding, &task.job, (&weights, &cache), &Control::new(cancel), &mut sink);
             let decoded = decoded.map_err(|error| said(&error))?;

@@ -22,11 +22,10 @@ use workloads::{Tier, ladder};
 
 /// Does what was typed.
 pub fn load(context: &Context, verb: &LoadVerb) -> Result<ExitCode> {
-    let machine = machine::read(&Root::live());
     match verb {
-        LoadVerb::Swap(args) => carry_out(context, &args.pressed, swap::plan(args, &machine)?, machine),
-        LoadVerb::Decode(args) => carry_out(context, &args.pressed, decode::plan(args, &machine)?, machine),
-        LoadVerb::Llm(args) => carry_out(context, &args.pressed, llm::plan(args, &machine)?, machine),
+        LoadVerb::Swap(args) => carry_out(context, &args.pressed, |machine| swap::plan(args, machine)),
+        LoadVerb::Decode(args) => carry_out(context, &args.pressed, |machine| decode::plan(args, machine)),
+        LoadVerb::Llm(args) => carry_out(context, &args.pressed, |machine| llm::plan(args, machine)),
         LoadVerb::Errand { errand } => self::errand(errand),
     }
 }
@@ -43,7 +42,9 @@ pub(super) fn parsed<T: FromStr<Err: std::fmt::Display>>(option: &str, text: &st
 }
 
 /// Does it, or says what would be done.
-fn carry_out(context: &Context, args: &PressedArgs, plan: Plan, machine: Machine) -> Result<ExitCode> {
+fn carry_out(context: &Context, args: &PressedArgs, plan: impl FnOnce(&Machine) -> Result<Plan>) -> Result<ExitCode> {
+    let machine = machine::read(&Root::live());
+    let plan = plan(&machine)?;
     if args.dry_run {
         runner::may_begin(&plan)?;
         if context.json {
