@@ -15,8 +15,6 @@ use sys::weights::Weights;
 
 /// Rows that a thread takes at a time (`ggml_compute_forward_mul_mat` in ggml-cpu.c, one token: chunks of 64 rows).
 const ROWS: u64 = 64;
-/// Looks at a barrier before the processor is left to others.
-const SPINS: u32 = 4000;
 /// Between two looks at what was done.
 const LOOK: Duration = Duration::from_millis(20);
 /// A multiplication takes whole blocks of so many bytes.
@@ -251,7 +249,8 @@ fn chosen(seed: u64, token: u64, place: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Where all threads wait for each other: by looking, since a tensor takes less than what falling asleep does.
+/// Where all threads wait for each other, by looking and never by sleeping, as `ggml_barrier` does (ggml-cpu.c, built without
+/// OpenMP): while one thread waits for a page, the others keep their processors from whoever fetches it.
 struct Barrier {
     threads: usize,
     here: AtomicUsize,
@@ -275,15 +274,8 @@ impl Barrier {
             self.round.store(round.wrapping_add(1), Release);
             return;
         }
-        let mut spins = 0;
         while self.round.load(Acquire) == round && !self.abandoned.load(Relaxed) {
-            spins += 1;
-            if spins < SPINS {
-                std::hint::spin_loop();
-            } else {
-                // A thread that waits for a page takes long: others may have the processor.
-                std::thread::yield_now();
-            }
+            std::hint::spin_loop();
         }
     }
 }

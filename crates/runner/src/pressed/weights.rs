@@ -22,7 +22,9 @@ pub(super) fn make(
 ) -> Result<Option<Weights>, String> {
     let Some(path) = &task.file else {
         let weights = region(decoding.size)?;
-        let job = Job { size: Some(decoding.size), ..task.job.clone() };
+        // In the order of the file, as a model is loaded: the kernel's lists remember in which order pages came, and pages that
+        // are touched in another order than they came in are kept by chance (a tenth to two fifths, by two threads with a half each).
+        let job = Job { size: Some(decoding.size), threads: 1, ..task.job.clone() };
         // Nothing more than reading a model into memory does: what is then swapped is the prompt's to find out.
         let whole = engine::fill(&job, &weights, false, cancel, told).map_err(|error| error.to_string())?;
         return Ok(whole.then(|| Weights::of(weights)));
