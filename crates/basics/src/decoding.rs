@@ -3,6 +3,7 @@
 
 use crate::units::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// What a process does that decodes without being a language model: it multiplies weights that mean nothing, in the order and
@@ -63,8 +64,8 @@ pub enum Part {
 pub struct Serving {
     /// Which one.
     pub server: Server,
-    /// Its program.
-    pub program: PathBuf,
+    /// Its program, where it is started.
+    pub program: Option<PathBuf>,
     /// The model, as its row is called.
     pub model: String,
     /// Where it is.
@@ -110,6 +111,13 @@ pub enum Source {
         /// The folder.
         models: PathBuf,
         /// The name.
+        name: String,
+    },
+    /// A runner that runs already, and is not ours to limit or to end.
+    Running {
+        /// Where it listens.
+        addr: SocketAddr,
+        /// The name that it has for the model.
         name: String,
     },
 }

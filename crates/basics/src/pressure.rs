@@ -92,6 +92,8 @@ pub enum Area {
         /// Its length.
         size: Bytes,
     },
+    /// All areas that this machine has, as they stand.
+    Own,
     /// A block device or partition that is given for this.
     Device {
         /// Its node.
@@ -126,13 +128,14 @@ impl Area {
             Area::Emulated { name, .. } => format!("emulated {name}"),
             Area::Zram { algorithm: Some(algorithm), .. } => format!("zram {algorithm}"),
             Area::Zram { algorithm: None, .. } => "zram".to_owned(),
+            Area::Own => "this machine's own swap".to_owned(),
         }
     }
     /// What it holds, where the plan says so.
     pub fn size(&self) -> Option<Bytes> {
         match self {
             Area::File { size, .. } | Area::Emulated { size, .. } | Area::Zram { size, .. } => Some(*size),
-            Area::Device { .. } => None,
+            Area::Device { .. } | Area::Own => None,
         }
     }
 }

@@ -22,7 +22,7 @@ mod loop_device;
 pub mod swap_area;
 pub mod test_file;
 mod value;
-mod zram;
+pub mod zram;
 
 pub use cgroup::{Cgroup, Limits};
 pub use error::ChangeError;

@@ -158,6 +158,15 @@ fn is(error: &io::Error, errno: Errno) -> bool {
     error.raw_os_error() == Some(errno.raw_os_error())
 }
 
+/// How much of the area at `path` is in use, whoever switched it on.
+///
+/// # Errors
+/// When `/proc/swaps` cannot be read, or it is not there.
+pub fn used(path: &Path) -> io::Result<Bytes> {
+    find(&table()?, path)
+        .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("{} is not in {SWAPS}", path.display())))
+}
+
 /// A swap area that is switched off when this is dropped.
 #[derive(Debug)]
 pub struct SwapOn {
@@ -198,16 +207,6 @@ impl SwapOn {
     /// The area, without symbolic links.
     pub fn path(&self) -> &Path {
         &self.path
-    }
-
-    /// How much of it is in use.
-    ///
-    /// # Errors
-    /// When `/proc/swaps` cannot be read, or the area is not there any more.
-    pub fn used(&self) -> io::Result<Bytes> {
-        find(&table()?, &self.path).ok_or_else(|| {
-            io::Error::new(io::ErrorKind::NotFound, format!("{} is not in {SWAPS} any more", self.path.display()))
-        })
     }
 
     /// Switches it off now, and tells whether that went well. What it holds goes back into memory first.

@@ -47,6 +47,29 @@ struct Device {
 }
 
 /// The directory of a device's settings.
+/// What the zram device at this node holds and takes now, whoever made it.
+///
+/// # Errors
+/// When it is none.
+pub fn stat(device: &Path) -> io::Result<ZramStat> {
+    let text = std::fs::read_to_string(dir_at(device).join("mm_stat"))?;
+    ZramStat::parse(&text)
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, format!("mm_stat: {text:?} lacks fields")))
+}
+
+/// What compresses it, as the kernel says.
+///
+/// # Errors
+/// When it is none.
+pub fn algorithm(device: &Path) -> io::Result<String> {
+    let text = std::fs::read_to_string(dir_at(device).join("comp_algorithm"))?;
+    Ok(chosen(&text).unwrap_or(text.trim()).to_owned())
+}
+
+fn dir_at(device: &Path) -> PathBuf {
+    Path::new(BLOCK).join(device.file_name().unwrap_or_default())
+}
+
 fn dir_of(id: u32) -> PathBuf {
     Path::new(BLOCK).join(format!("zram{id}"))
 }
@@ -307,25 +330,6 @@ impl Zram {
     /// Its node.
     pub fn path(&self) -> &Path {
         &self.path
-    }
-
-    /// What it holds and takes now.
-    ///
-    /// # Errors
-    /// When the kernel's file cannot be read.
-    pub fn stat(&self) -> io::Result<ZramStat> {
-        let text = std::fs::read_to_string(dir_of(self.id).join("mm_stat"))?;
-        ZramStat::parse(&text)
-            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, format!("mm_stat: {text:?} lacks fields")))
-    }
-
-    /// What compresses it, as the kernel says.
-    ///
-    /// # Errors
-    /// When the kernel's file cannot be read.
-    pub fn algorithm(&self) -> io::Result<String> {
-        let text = std::fs::read_to_string(dir_of(self.id).join("comp_algorithm"))?;
-        Ok(chosen(&text).unwrap_or(text.trim()).to_owned())
     }
 
     /// Removes it now, with all that is in it, and tells whether that went well.

@@ -159,14 +159,14 @@ fn a_zram_swap_comes_and_goes() {
     let last = offered.split_whitespace().last().unwrap().trim_matches(['[', ']']).to_owned();
     let zram = Zram::add(&place.journal, "r", Bytes(32 * MIB - 1), Some(&last)).unwrap();
     let (seq, path) = (diskseq(zram.path()), zram.path().to_owned());
-    assert_eq!(zram.algorithm().unwrap(), last);
+    assert_eq!(change::zram::algorithm(zram.path()).unwrap(), last);
     format(zram.path(), 32 * MIB);
-    assert!(zram.stat().unwrap().orig_data_size >= Bytes(4096));
+    assert!(change::zram::stat(zram.path()).unwrap().orig_data_size >= Bytes(4096));
     let swap = SwapOn::on(&place.journal, "r", zram.path(), Some(7)).unwrap();
     let listed = swaps();
     let ours = format!("{} ", path.display());
     assert!(listed.lines().any(|line| line.starts_with(&ours) && line.ends_with("\t7")), "{listed}");
-    assert!(swap.used().is_ok());
+    assert!(change::swap_area::used(swap.path()).is_ok());
     let twice = SwapOn::on(&place.journal, "r", zram.path(), None).unwrap_err().to_string();
     assert!(twice.contains("it is on already"), "{twice}");
     // Not while it is swap; the entry stays, and a later start removes it.
@@ -244,7 +244,7 @@ fn a_swap_file_comes_and_goes_and_one_with_holes_is_refused() {
     match SwapOn::on(&place.journal, "r", file.path(), None) {
         Ok(swap) => {
             assert!(swaps().contains("my\\040disk"), "{}", swaps());
-            assert!(swap.used().is_ok());
+            assert!(change::swap_area::used(swap.path()).is_ok());
             // The swap area and its file, left over together: the latest change first.
             std::mem::forget((swap, file));
             place.kill();
@@ -324,10 +324,14 @@ fn a_group_limits_swaps_and_ends_what_is_in_it() {
     let swap = SwapOn::on(&place.journal, "r", zram.path(), Some(32767)).unwrap();
     let mut child = toucher(&group, 64);
     assert!(said(&mut child).contains("touched"));
-    let used = swap.used().unwrap();
+    let used = change::swap_area::used(swap.path()).unwrap();
     // Half of what does not fit, at least: another area of this priority may take its share, as others may use ours.
     assert!(used >= Bytes(12 * MIB), "{used} swapped");
-    assert!(zram.stat().unwrap().orig_data_size >= Bytes(8 * MIB), "{:?}", zram.stat());
+    assert!(
+        change::zram::stat(zram.path()).unwrap().orig_data_size >= Bytes(8 * MIB),
+        "{:?}",
+        change::zram::stat(zram.path())
+    );
     let peak = group.peak().unwrap_or(limits.memory);
     assert!(peak > Bytes(16 * MIB) && peak <= limits.memory, "{peak}");
     assert_eq!(group.oom_kills(), Some(0));

@@ -10,6 +10,7 @@ use crate::{llama_server, ollama};
 use basics::Nanos;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -165,6 +166,24 @@ impl Client {
             Runner::LlamaServer => llama_server::names(&answer),
         };
         names.ok_or_else(|| self.strange(what, &answer))
+    }
+
+    /// The file on this machine that the model's weights are in, where the runner says so.
+    ///
+    /// # Errors
+    /// Those of a request: [`LlmError::Refused`] when it knows no such model.
+    pub fn model_file(&self, cancel: &AtomicBool) -> Result<Option<PathBuf>, LlmError> {
+        let answer = match self.runner {
+            Runner::Ollama => {
+                let what = format!("show the model {:?}", self.model);
+                self.whole(&what, "/api/show", Some(&ollama::show(&self.model)), cancel)?
+            }
+            Runner::LlamaServer => self.whole("say its properties", "/props", None, cancel)?,
+        };
+        Ok(match self.runner {
+            Runner::Ollama => ollama::shown_file(&answer),
+            Runner::LlamaServer => llama_server::shown_file(&answer),
+        })
     }
 
     /// Makes the model of a file that was placed in the runner's folder. Only Ollama needs it; `llama-server` was started with its model,

@@ -6,6 +6,7 @@ use crate::generation::{Account, Ended, Prompt};
 use basics::Nanos;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use std::path::PathBuf;
 
 pub(crate) fn completion(prompt: &Prompt) -> String {
     let mut body = json!({
@@ -17,6 +18,13 @@ pub(crate) fn completion(prompt: &Prompt) -> String {
         body["repeat_last_n"] = 64.into();
     }
     body.to_string()
+}
+
+/// The file of weights in an answer of `/props`.
+pub(crate) fn shown_file(answer: &str) -> Option<PathBuf> {
+    let answer: Value = serde_json::from_str(answer).ok()?;
+    let path = PathBuf::from(answer.get("model_path")?.as_str()?);
+    path.is_absolute().then_some(path)
 }
 
 #[derive(Deserialize)]

@@ -7,6 +7,7 @@ use crate::start::Setup;
 use basics::Nanos;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use std::path::PathBuf;
 
 /// Equal tokens in a row, spaces around them apart, that come before it ends an answer: the next one is not sent any more.
 pub(crate) const MOST_EQUAL: usize = 31;
@@ -113,6 +114,19 @@ pub(crate) fn is_created(answer: &str) -> bool {
 /// Whether the answer to [`load`] says that it was done.
 pub(crate) fn is_loaded(answer: &str) -> bool {
     says(answer, "done", true)
+}
+
+/// Asks about a model.
+pub(crate) fn show(model: &str) -> String {
+    json!({ "model": model }).to_string()
+}
+
+/// The file of weights in the answer to [`show`]: the first `FROM` of its model file that is a path.
+pub(crate) fn shown_file(answer: &str) -> Option<PathBuf> {
+    let answer: Value = serde_json::from_str(answer).ok()?;
+    let lines = answer.get("modelfile")?.as_str()?.lines();
+    let paths = lines.filter_map(|line| line.strip_prefix("FROM ")).map(|path| PathBuf::from(path.trim()));
+    paths.into_iter().find(|path| path.is_absolute())
 }
 
 /// The names of models in an answer of `/api/tags` or `/api/ps`.

@@ -3,9 +3,11 @@
 #![forbid(unsafe_code)]
 
 pub mod accesses;
+mod listener;
 mod observer;
 mod sources;
 
+pub use listener::listener;
 pub use observer::{ObserveError, Observer, sample};
 
 use basics::Nanos;

@@ -4,6 +4,7 @@ use anyhow::Result;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
@@ -357,8 +358,8 @@ pub struct PressedArgs {
     /// default: 95 without --memory, never with it.
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(1..=100))]
     pub watchdog: Option<u8>,
-    /// What to swap to; may be given more than once, a row each: none, zram, zram:lz4, a directory (a file is made there), a
-    /// block device that holds a swap area, a profile to emulate (optane-pi5); with a comma between them several at equal
+    /// What to swap to; may be given more than once, a row each: none, own (this machine's swap as it stands), zram,
+    /// zram:lz4, a directory (a file is made there), a block device that holds a swap area, a profile to emulate (optane-pi5); with a comma between them several at equal
     /// priority; zswap+TIER for a compressed cache in front.
     #[arg(long, value_name = "TIER")]
     pub swap: Vec<String>,
@@ -404,6 +405,10 @@ pub struct LlmArgs {
     /// Its program; default: the one in PATH.
     #[arg(long, value_name = "FILE")]
     pub program: Option<PathBuf>,
+    /// One that runs already, such as 127.0.0.1:11434, and knows the models by name. It stays as it is, in all memory that
+    /// the machine has: take some away with --lock or --leave.
+    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with_all = ["program", "models", "memory", "mapped"])]
+    pub server: Option<SocketAddr>,
     /// What is given.
     #[arg(long, default_value = "Once upon a time there was a small computer with little memory. Every day it")]
     pub prompt: String,

@@ -131,6 +131,16 @@ fn ollama() -> Option<PathBuf> {
     })
 }
 
+/// A small model of random weights, and a prompt for it.
+fn made_up(work: &Path) -> (PathBuf, String) {
+    let (layers, embd, ffn, heads, kv_heads) = (4, 512, 1408, 8, 8);
+    let (vocab, context, quant, seed) = (4096, 256, llm::Quant::Q8_0, 1);
+    let model = llm::MadeUp { layers, embd, ffn, heads, kv_heads, vocab, context, quant, seed };
+    let file = work.join("random.gguf");
+    model.write(&file, &std::sync::atomic::AtomicBool::new(false)).unwrap();
+    (file, model.prompt(8))
+}
+
 #[test]
 fn a_real_runner_makes_tokens_and_leaves_nothing() {
     let test = "a_real_runner_makes_tokens_and_leaves_nothing";
@@ -143,12 +153,7 @@ fn a_real_runner_makes_tokens_and_leaves_nothing() {
     };
     let place = Place::new();
     let work = place.home.work();
-    let (layers, embd, ffn, heads, kv_heads) = (4, 512, 1408, 8, 8);
-    let (vocab, context, quant, seed) = (4096, 256, llm::Quant::Q8_0, 1);
-    let model = llm::MadeUp { layers, embd, ffn, heads, kv_heads, vocab, context, quant, seed };
-    let file = work.join("random.gguf");
-    model.write(&file, &std::sync::atomic::AtomicBool::new(false)).unwrap();
-    let prompt = model.prompt(8);
+    let (file, prompt) = made_up(&work);
     let words =
         ["load", "llm", "--program", program.to_str().unwrap(), "--model", file.to_str().unwrap(), "--tokens", "6"];
     let rest = ["--random-weights", "--context", "64", "--memory", "1G", "--swap", "none", "--prompt", &prompt];
@@ -159,5 +164,72 @@ fn a_real_runner_makes_tokens_and_leaves_nothing() {
     let seen = place.home.last().steps[0].load.clone().unwrap().generated.unwrap();
     assert!(seen.tokens.len() >= 2 && !seen.lay.is_empty(), "{seen:?}");
     std::fs::remove_file(&file).unwrap();
+    place.home.assert_clean(&work);
+}
+
+/// Ended with the test.
+struct Serving(std::process::Child);
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        // Asked, since it has a child of its own to end.
+        let _ = rustix::process::kill_process(rustix::process::Pid::from_child(&self.0), rustix::process::Signal::TERM);
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_runner_that_runs_already_is_asked_and_stays() {
+    let test = "a_runner_that_runs_already_is_asked_and_stays";
+    if !can(test) {
+        return;
+    }
+    let Some(program) = ollama() else {
+        println!("SKIP {test}: needs Ollama; TIERMARK_OLLAMA says where it is");
+        return;
+    };
+    let place = Place::new();
+    let work = place.home.work();
+    let (file, prompt) = made_up(&work);
+    let at = format!("127.0.0.1:{}", llm::free_port().unwrap());
+    let command = |words: &[&str]| {
+        let mut command = std::process::Command::new(&program);
+        command.args(words).env("OLLAMA_HOST", &at).env("HOME", &work).env("OLLAMA_MODELS", work.join("models"));
+        command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+        command
+    };
+    let mut serving = Serving(command(&["serve"]).spawn().unwrap());
+    let recipe = work.join("recipe");
+    std::fs::write(&recipe, format!("FROM {}\n", file.display())).unwrap();
+    let create = || command(&["create", "made-up", "-f", recipe.to_str().unwrap()]).status().unwrap().success();
+    let made = (0..100).any(|_| {
+        create() || {
+            std::thread::sleep(std::time::Duration::from_millis(100));
+            false
+        }
+    });
+    assert!(made, "Ollama at {at} made no model");
+
+    let words = ["load", "llm", "--server", &at, "--model", "made-up", "--tokens", "6", "--random-weights"];
+    let rest = ["--context", "64", "--prompt", &prompt, "--lock", "64M"];
+    let document = place.home.json(&[&words[..], &rest].concat());
+    let row = &document["rows"][0];
+    has_keys(row, "tier model total_s load_s tps ttft_s touched_per_token why");
+    assert_eq!((row["tier"].as_str(), row["model"].as_str()), (Some("own"), Some("made-up")), "{row}");
+    assert!(of(row, "tps") > 0.0 && of(row, "load_s") > 0.0, "{row}");
+    assert!(serving.0.try_wait().unwrap().is_none(), "it runs on");
+
+    let told = |words: &[&str], code: i32, part: &str| {
+        let told = place.home.run(words).code(code);
+        assert!(told.err.contains(part), "{words:?}: {}", told.err);
+    };
+    told(&["load", "llm", "--server", &at, "--model", "nobodys"], 4, "nobodys");
+    told(&["load", "llm", "--server", &at, "--model", "made-up", "--memory", "1G"], 2, "--memory");
+    told(&["load", "llm", "--server", "192.0.2.1:80", "--model", "made-up"], 2, "loopback");
+    drop(serving);
+    std::fs::remove_dir_all(work.join("models")).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    std::fs::remove_file(&recipe).unwrap();
+    let _ = std::fs::remove_dir_all(work.join(".ollama"));
     place.home.assert_clean(&work);
 }

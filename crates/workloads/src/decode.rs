@@ -113,7 +113,7 @@ impl Request {
                         let path = path.display();
                         return refused(format!("--mapped would write weights over {path}; give a directory on it"));
                     }
-                    [_] if swap.zswap.is_none() => {}
+                    [area] if swap.zswap.is_none() && *area != Area::Own => {}
                     _ => {
                         let name = &tier.name;
                         return refused(format!(

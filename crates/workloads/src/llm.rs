@@ -2,7 +2,7 @@
 //! tokens, temperature 0.
 
 use crate::{Tier, WorkloadError, room};
-use basics::decoding::Serving;
+use basics::decoding::{Serving, Source};
 use basics::job::{Block, Direction, Engine, Stop};
 use basics::plan::{Step, Target, step_seed};
 use basics::pressure::{Pressed, Pressure, Swap, Work};
@@ -52,6 +52,14 @@ impl Request {
                 "with --mapped the weights come from where their file is, not from swap; take --swap none, and keep the file on the tier",
             );
         }
+        if let Some(model) = self.models.iter().find(|model| model.size.0 == 0)
+            && self.tiers.iter().any(|tier| !tier.is_own() && !tier.is_none())
+        {
+            let name = &model.model;
+            return refused(&format!(
+                "how large {name} is cannot be seen, nor so how much swap it needs; take --swap own"
+            ));
+        }
         let mut plan = Plan {
             method: "load-llm".to_owned(),
             parameters: self.parameters(),
@@ -99,7 +107,10 @@ impl Request {
         add("models", Some(self.models.iter().map(|model| model.model.as_str()).collect::<Vec<_>>().join(" ")));
         if let Some(model) = self.models.first() {
             add("tokens", Some(model.tokens.to_string()));
-            add("runner", Some(model.program.display().to_string()));
+            add("runner", model.program.as_ref().map(|program| program.display().to_string()));
+            if let Source::Running { addr, .. } = &model.source {
+                add("server", Some(addr.to_string()));
+            }
             add("context", Some(model.context.to_string()));
             add("threads", model.threads.map(|threads| threads.to_string()));
         }
@@ -116,12 +127,12 @@ impl Request {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use basics::decoding::{Server, Source};
+    use basics::decoding::Server;
 
     fn request(models: &[&str], tiers: &[&str], mapped: Option<bool>) -> Request {
         let model = |name: &&str| Serving {
             server: Server::Ollama,
-            program: "ollama".into(),
+            program: Some("ollama".into()),
             model: (*name).to_owned(),
             source: Source::File("m.gguf".into()),
             prompt: "a".to_owned(),

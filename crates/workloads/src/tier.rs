@@ -1,4 +1,4 @@
-//! The tiers that a workload may be swapped to, as people write them: `none`, `zram`, `zram:lz4`, a profile's name (an emulated
+//! The tiers that a workload may be swapped to, as people write them: `none`, `own` (what this machine has), `zram`, `zram:lz4`, a profile's name (an emulated
 //! disk), a directory (a file there), a block device; several of equal priority with a comma between them, and `zswap+` before
 //! them for a compressed cache in front.
 
@@ -28,6 +28,7 @@ pub struct Tier {
 enum Place {
     Directory(PathBuf),
     Device(PathBuf),
+    Own,
     Emulated { name: String, toml: String },
     Zram(Option<String>),
 }
@@ -45,6 +46,9 @@ impl Tier {
         let tier = |places, zswap| Tier { name: text.to_owned(), places, zswap };
         if text == "none" {
             return Ok(tier(Vec::new(), None));
+        }
+        if text == "own" {
+            return Ok(tier(vec![Place::Own], None));
         }
         let (zswap, areas) = match text.strip_prefix("zswap") {
             None => (None, text),
@@ -73,12 +77,18 @@ impl Tier {
         self.places.is_empty()
     }
 
+    /// Whether it is what this machine has.
+    pub fn is_own(&self) -> bool {
+        self.places == [Place::Own]
+    }
+
     /// With room for so much in all, each area an equal part.
     pub(crate) fn sized(&self, room: Bytes) -> Swap {
         const PAGES: u64 = 1 << 20;
         let size = Bytes((room.0 / self.places.len().max(1) as u64).next_multiple_of(PAGES));
         let area = |place: &Place| match place {
             Place::Directory(dir) => Area::File { dir: dir.clone(), size },
+            Place::Own => Area::Own,
             Place::Device(path) => Area::Device { path: path.clone(), destroy: None },
             Place::Emulated { name, toml } => Area::Emulated { name: name.clone(), toml: toml.clone(), size },
             Place::Zram(algorithm) => Area::Zram { algorithm: algorithm.clone(), size },
@@ -117,7 +127,7 @@ fn place(area: &str, profiles: &Lookup<'_>) -> Result<Place, String> {
     }
     let emulated = profiles(area.strip_prefix("profile:").unwrap_or(area));
     emulated.map(|(name, toml)| Place::Emulated { name, toml }).map_err(|why| {
-        format!("give none, zram, a directory such as /var/tmp, a block device, or a profile to emulate ({why})")
+        format!("give none, own (this machine's), zram, a directory such as /var/tmp, a block device, or a profile to emulate ({why})")
     })
 }
 
@@ -150,6 +160,7 @@ mod tests {
     fn tiers_are_read() {
         assert!(parse("none").unwrap().is_none());
         let zram = parse("zram:lz4").unwrap().sized(Bytes(1 << 20));
+        assert_eq!(parse("own").unwrap().sized(Bytes(1)).areas, [Area::Own]);
         assert_eq!(zram.areas, [Area::Zram { algorithm: Some("lz4".into()), size: Bytes(1 << 20) }]);
         let pair = parse("sd,profile:sd").unwrap().sized(Bytes(64 << 20));
         assert_eq!(pair.areas.len(), 2);
@@ -170,6 +181,8 @@ mod tests {
             ("", "give none"),
             ("zram:", "give none"),
             ("sd,,sd", "give none"),
+            ("own,zram", "give none"),
+            ("zswap+own", "give none"),
         ] {
             let said = parse(text).unwrap_err().to_string();
             assert!(said.contains(says), "{text}: {said}");

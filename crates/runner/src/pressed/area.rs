@@ -7,9 +7,9 @@ use basics::job::{Block, Direction, Stop};
 use basics::pressure::{Area as Spec, AreaSeen, Compressed};
 use basics::units::MIB;
 use basics::{Bytes, Interval, Job, Nanos};
-use change::{Helper, SwapOn, TestFile, Zram, guard, swap_area};
+use change::{Helper, SwapOn, TestFile, Zram, guard, swap_area, zram};
 use engine::{Control, Ended};
-use machine::Root;
+use machine::{Root, SwapArea};
 use rustix::fs::{Mode, OFlags};
 use serde_json::Value as Json;
 use std::fs::File;
@@ -25,6 +25,8 @@ const SEQUENTIAL: Nanos = Nanos::from_millis(1000);
 enum Base {
     File(TestFile),
     Device,
+    /// An area of this machine's, on already, that stays as it is.
+    Own,
     /// The emulator ends by its change; the handle is there to be waited for.
     Emulated(Option<Helper>, Child),
     Zram(Option<Zram>),
@@ -47,8 +49,14 @@ pub(crate) fn set_up(specs: &[Spec], needs: &Needs<'_>) -> Result<Vec<Area>, Run
             _ => None,
         });
     }
-    let ready = specs.iter().zip(starting).map(|(spec, emulator)| Area::new(spec, emulator, needs));
-    ready.collect()
+    let mut ready = Vec::with_capacity(specs.len());
+    for (spec, emulator) in specs.iter().zip(starting) {
+        match spec {
+            Spec::Own => ready.extend(needs.machine.swaps.iter().map(|own| Area::own(own, needs))),
+            _ => ready.push(Area::new(spec, emulator, needs)?),
+        }
+    }
+    Ok(ready)
 }
 
 /// An emulated disk on its way.
@@ -120,6 +128,7 @@ impl Area {
                 (Base::Device, std::fs::canonicalize(path).unwrap_or_else(|_| path.clone()))
             }
             (Spec::Emulated { name, .. }, None) => return Err(failed(format!("{name} was not started"))),
+            (Spec::Own, _) => return Err(failed("this machine's own swap is not made".to_owned())),
         };
         let mut area = Area { seen: AreaSeen::default(), swap: None, base, path };
         area.seen.path = area.path.display().to_string();
@@ -130,10 +139,27 @@ impl Area {
         Ok(area)
     }
 
+    /// One that is on already. Its rate is taken where it is a device, which can be read beside its use.
+    fn own(own: &SwapArea, needs: &Needs<'_>) -> Self {
+        let mut area = Area { seen: AreaSeen::default(), swap: None, base: Base::Own, path: own.path.clone() };
+        area.seen.path = own.path.display().to_string();
+        area.seen.what = format!("this machine's own, priority {}", own.priority);
+        area.seen.size = own.size;
+        area.seen.disk = area.disk(needs);
+        area.seen.rotational = area.seen.disk.as_deref().and_then(rotational);
+        if zram::stat(&area.path).is_err() {
+            let stop = Stop { time: Some(SEQUENTIAL), bytes: Some(own.size), ..Stop::default() };
+            let file = open(&area.path, OFlags::RDONLY | OFlags::DIRECT);
+            let rate = file.and_then(|file| sequential(&file, &area.path, Direction::Read, own.size, stop, needs));
+            area.seen.sequential = rate.inspect_err(|error| tracing::debug!("{error}")).ok();
+        }
+        area
+    }
+
     /// The disk that moves.
     fn disk(&self, needs: &Needs<'_>) -> Option<String> {
         match &self.base {
-            Base::File(_) => {
+            Base::File(_) | Base::Own if !self.path.starts_with("/dev") => {
                 let tier = machine::tier_of_path(needs.machine, &Root::live(), &self.path)?;
                 machine::disks_below(needs.machine, &tier).into_iter().next()
             }
@@ -197,24 +223,24 @@ impl Area {
         &self.path
     }
 
-    /// Switches it on.
+    /// Switches it on, where it is not.
     pub fn swap_on(&mut self, needs: &Needs<'_>, priority: u16) -> Result<(), RunError> {
+        if matches!(self.base, Base::Own) {
+            return Ok(());
+        }
         self.swap = Some(SwapOn::on(needs.journal, needs.run, &self.path, Some(priority))?);
         Ok(())
     }
 
     /// As it stands now.
     pub fn now(&self) -> AreaSeen {
-        let used = self.swap.as_ref().and_then(|swap| swap.used().ok());
-        let compressed = match &self.base {
-            Base::Zram(Some(zram)) => zram.stat().ok().map(|stat| Compressed {
-                algorithm: zram.algorithm().unwrap_or_default(),
-                original: stat.orig_data_size,
-                compressed: stat.compr_data_size,
-                memory: stat.mem_used_total,
-            }),
-            _ => None,
-        };
+        let used = swap_area::used(&self.path).ok();
+        let compressed = zram::stat(&self.path).ok().map(|stat| Compressed {
+            algorithm: zram::algorithm(&self.path).unwrap_or_default(),
+            original: stat.orig_data_size,
+            compressed: stat.compr_data_size,
+            memory: stat.mem_used_total,
+        });
         AreaSeen { used, compressed, ..self.seen.clone() }
     }
 
@@ -226,7 +252,7 @@ impl Area {
         let stays = !troubles.is_empty();
         troubles.extend(match self.base {
             Base::File(file) => file.remove().err(),
-            Base::Device => None,
+            Base::Device | Base::Own => None,
             Base::Zram(zram) => zram.and_then(|zram| zram.remove().err()),
             Base::Emulated(helper, mut child) => {
                 let ended = helper.and_then(|helper| helper.end().err());

@@ -101,11 +101,14 @@ impl Pressing {
         let swap = &spec.swap;
         if swap.areas.is_empty() && spec.pressure.memory.is_none() && !needs.machine.swaps.is_empty() {
             let what = "without --memory the process would use this machine's own swap, and no swap at all is not to be had: \
-                        give --memory SIZE, or switch that off";
+                        give --memory SIZE, or take --swap own, or switch that off";
             return Err(RunError::Load { what: what.to_owned() });
         }
         fits_in_ram(spec)?;
-        pressing.zswap(swap.zswap.as_ref(), needs)?;
+        let own = swap.areas.contains(&SpecArea::Own);
+        if !own {
+            pressing.zswap(swap.zswap.as_ref(), needs)?;
+        }
         if let Some(pages) = swap.page_cluster {
             pressing.set(needs, PAGE_CLUSTER, &pages.to_string())?;
         }
@@ -123,7 +126,7 @@ impl Pressing {
             // Without areas of its own it must not use those of the machine.
             let swappable = pressing.areas.iter().filter(|_| !mapped(spec));
             let total = swappable.map(|area| area.seen.size.0).sum::<u64>();
-            let limits = Limits { memory, swap: Some(Bytes(total)), swappiness: swap.swappiness };
+            let limits = Limits { memory, swap: (!own).then_some(Bytes(total)), swappiness: swap.swappiness };
             let cgroup = Cgroup::make(needs.journal, needs.run, needs.run, &limits)?;
             pressing.notes.extend_from_slice(cgroup.notes());
             pressing.cgroup = Some(cgroup);
@@ -314,7 +317,7 @@ fn fits_in_ram(spec: &Pressed) -> Result<(), RunError> {
         SpecArea::Emulated { .. } => 1.0,
         // Half of it is what most pages compress to; what does not compress is the user's choice.
         SpecArea::Zram { .. } => 0.5,
-        SpecArea::File { .. } | SpecArea::Device { .. } => 0.0,
+        SpecArea::File { .. } | SpecArea::Device { .. } | SpecArea::Own => 0.0,
     };
     let areas = &spec.swap.areas;
     let share = areas.iter().map(of).sum::<f64>() / areas.len().max(1) as f64;

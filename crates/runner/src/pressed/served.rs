@@ -58,8 +58,8 @@ pub(super) struct Needs<'a> {
 
 /// What is heard from the thread that asks.
 enum Event {
-    /// It could take a prompt, after so long; the prompt is given.
-    Loaded(Nanos),
+    /// It could take a prompt, after so long, where that was seen; the prompt is given.
+    Loaded(Option<Nanos>),
     /// A token came, so long after that.
     Token(Nanos),
     /// It is over.
@@ -79,14 +79,14 @@ pub(super) fn run(
     listener: &mut dyn Listener,
 ) -> Result<Touched, Trouble> {
     let trouble = |error: RunError| Trouble::Failed(error);
-    let mut process = Process::start(serving, needs, cancel).map_err(trouble)?;
+    let mut process = Process::of(serving, needs, cancel).map_err(trouble)?;
     let enough = AtomicBool::new(false);
     let (sender, events) = channel();
     let (client, blob) = (process.client.clone(), process.blob.take());
     let mut seen = Seen::new(serving, job.interval);
     let result = std::thread::scope(|scope| {
         let (enough, loads) = (&enough, matches!(serving.server, Server::Ollama));
-        let pid = process.child.id();
+        let (pid, there) = (process.pid, process.started.is_none());
         scope.spawn(move || {
             let over = |result| drop(sender.send(Event::Over(Box::new(result))));
             let loaded = (|| {
@@ -95,8 +95,12 @@ pub(super) fn run(
                 if let Some(blob) = &blob {
                     client.add_model(blob, enough)?;
                 }
+                if there {
+                    // Loaded anew, as each row's is, and not with what others asked of it.
+                    client.unload(enough)?;
+                }
                 let load = client.load(enough)?;
-                Ok(if loads { load.unwrap_or_default() } else { ready })
+                Ok(if loads { load } else { (!there).then_some(ready) })
             })();
             match loaded {
                 Err(error) => over(Err(error)),
@@ -121,7 +125,7 @@ pub(super) fn run(
             if time_is_up {
                 enough.store(true, Relaxed);
             }
-            seen.watch.look(process.child.id());
+            seen.watch.look(process.pid);
             match events.recv_timeout(LOOK) {
                 Ok(Event::Over(result)) => {
                     listener.done();
@@ -137,6 +141,10 @@ pub(super) fn run(
     seen.interval(listener, true);
     let log = process.log();
     let kept = seen.watch.most();
+    if process.started.is_none() {
+        // What it was told to keep for ever is put away again.
+        let _ = process.client.unload(&AtomicBool::new(false));
+    }
     process.end();
     match result {
         Ok(generation) => Ok(seen.touched(job, Some(generation), cancel)),
@@ -184,20 +192,48 @@ fn prompt(serving: &Serving, seed: u64) -> Prompt {
     }
 }
 
-/// A runner that was started, and what it keeps.
+/// A runner.
 struct Process {
-    child: Child,
+    pid: u32,
     client: Client,
     blob: Option<Blob>,
+    /// Where it is ours.
+    started: Option<Started>,
+}
+
+/// What is left of one that was started, until it is ended.
+struct Started {
+    child: Child,
     helper: Option<Helper>,
-    folder: Option<Folder>,
+    folder: Folder,
 }
 
 impl Process {
-    fn start(serving: &Serving, needs: &Needs<'_>, cancel: &AtomicBool) -> Result<Self, RunError> {
+    fn of(serving: &Serving, needs: &Needs<'_>, cancel: &AtomicBool) -> Result<Self, RunError> {
+        let setup = Setup { context: serving.context, threads: serving.threads, mmap: serving.mapped };
+        let runner = match serving.server {
+            Server::Ollama => Runner::Ollama,
+            Server::LlamaServer => Runner::LlamaServer,
+        };
+        let Source::Running { addr, name } = &serving.source else {
+            return Process::start(serving, (runner, setup), needs, cancel);
+        };
+        let nobody =
+            || failed(format!("no process of this machine is seen to listen at {addr}; start the runner there"));
+        let pid = observe::listener(*addr).ok_or_else(nobody)?;
+        let client = Client::new(runner, *addr, name, setup, PATIENCE).map_err(failed)?;
+        Ok(Process { pid, client, blob: None, started: None })
+    }
+
+    fn start(
+        serving: &Serving,
+        (runner, setup): (Runner, Setup),
+        needs: &Needs<'_>,
+        cancel: &AtomicBool,
+    ) -> Result<Self, RunError> {
         let beside = match &serving.source {
             Source::File(file) => file.parent().map(Path::to_owned),
-            Source::Folder { .. } => None,
+            Source::Folder { .. } | Source::Running { .. } => None,
         };
         // Beside the model, so that its file need not be copied; where that cannot be, where there is room for what is for a while.
         let beside = beside.and_then(|dir| Folder::make(needs.journal, needs.run, &dir).ok());
@@ -205,29 +241,32 @@ impl Process {
             Some(folder) => folder,
             None => Folder::make(needs.journal, needs.run, &std::env::temp_dir())?,
         };
-        let (runner, serves, name, blob) = match (serving.server, &serving.source) {
-            (Server::Ollama, Source::File(file)) => {
+        let (serves, name, blob) = match (runner, &serving.source) {
+            (Runner::Ollama, Source::File(file)) => {
                 let models = folder.path().join("models");
                 std::fs::create_dir(&models).map_err(failed)?;
                 let blob = Blob::place(&models, file, cancel).map_err(failed)?;
                 // What was read of it here would be found there without the limit's leave.
                 forget(&blob.path);
-                (Runner::Ollama, Serves::Ollama { models }, "tiermark".to_owned(), Some(blob))
+                (Serves::Ollama { models }, "tiermark".to_owned(), Some(blob))
             }
-            (Server::Ollama, Source::Folder { models, name }) => {
-                (Runner::Ollama, Serves::Ollama { models: models.clone() }, name.clone(), None)
+            (Runner::Ollama, Source::Folder { models, name }) => {
+                (Serves::Ollama { models: models.clone() }, name.clone(), None)
             }
-            (Server::LlamaServer, Source::File(file)) => {
-                (Runner::LlamaServer, Serves::LlamaServer { model: file.clone() }, serving.model.clone(), None)
+            (Runner::LlamaServer, Source::File(file)) => {
+                (Serves::LlamaServer { model: file.clone() }, serving.model.clone(), None)
             }
-            (Server::LlamaServer, Source::Folder { .. }) => {
+            (Runner::LlamaServer, Source::Folder { .. }) => {
                 return Err(failed("llama-server knows no models by name; give a GGUF's path"));
             }
+            (_, Source::Running { .. }) => return Err(failed("a runner that runs already is not started")),
         };
-        let setup = Setup { context: serving.context, threads: serving.threads, mmap: serving.mapped };
         let port = llm::free_port().map_err(failed)?;
-        let start = Start { program: serving.program.clone(), port, home: folder.path().to_owned(), serves, setup };
+        let program = serving.program.clone().ok_or_else(|| failed(format!("{runner}'s program is not said")))?;
+        let what = program.to_string_lossy().into_owned();
+        let start = Start { program, port, home: folder.path().to_owned(), serves, setup };
         let addr = start.addr();
+        let client = Client::new(runner, addr, &name, setup, PATIENCE).map_err(failed)?;
         let this = Become { command: start.command().map_err(failed)?, groups: needs.groups.clone() };
         let words = serde_json::to_string(&Errand::Become(Box::new(this))).map_err(failed)?;
         let log = std::fs::File::create(folder.path().join(LOG)).map_err(failed)?;
@@ -239,14 +278,19 @@ impl Process {
         // Asked, not killed: it has a child of its own to end.
         sys::child::dies_with_us(&mut command, rustix::process::Signal::TERM);
         let child = command.spawn().map_err(|error| failed(format!("{runner} cannot be started: {error}")))?;
-        let helper = Helper::of(needs.journal, needs.run, child.id(), serving.program.to_string_lossy().as_ref())?;
-        let client = Client::new(runner, addr, &name, setup, PATIENCE).map_err(failed)?;
-        Ok(Process { child, client, blob, helper: Some(helper), folder: Some(folder) })
+        let pid = child.id();
+        // From here on a return drops it, and so ends it.
+        let mut process = Process { pid, client, blob, started: Some(Started { child, helper: None, folder }) };
+        let helper = Helper::of(needs.journal, needs.run, pid, &what)?;
+        if let Some(started) = &mut process.started {
+            started.helper = Some(helper);
+        }
+        Ok(process)
     }
 
-    /// What it wrote, the end of it.
+    /// What it wrote, the end of it; nothing of one that was not started here.
     fn log(&self) -> String {
-        let path = self.folder.as_ref().map(|folder| folder.path().join(LOG));
+        let path = self.started.as_ref().map(|started| started.folder.path().join(LOG));
         path.and_then(|path| std::fs::read(path).ok()).map_or_else(String::new, |bytes| {
             String::from_utf8_lossy(&bytes[bytes.len().saturating_sub(64 << 10)..]).into_owned()
         })
@@ -254,20 +298,19 @@ impl Process {
 
     /// With its group, which is its own: what it started is there too.
     fn end(&mut self) {
-        drop(self.helper.take());
-        if let Some(group) = rustix::process::Pid::from_raw(self.child.id() as i32) {
+        let Some(Started { mut child, helper, folder }) = self.started.take() else { return };
+        drop(helper);
+        if let Some(group) = rustix::process::Pid::from_raw(child.id() as i32) {
             let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
         }
-        let _ = self.child.wait();
-        drop(self.folder.take());
+        let _ = child.wait();
+        drop(folder);
     }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
-        if self.helper.is_some() {
-            self.end();
-        }
+        self.end();
     }
 }
 
@@ -304,7 +347,7 @@ impl Seen {
     fn hear(&mut self, event: Event) {
         match event {
             Event::Loaded(time) => {
-                (self.load, self.begun) = (Some(time), Some(Instant::now()));
+                (self.load, self.begun) = (time, Some(Instant::now()));
                 self.watch.begin();
             }
             Event::Token(at) => self.tokens.push(at),
