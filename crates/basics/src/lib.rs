@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod cost;
+pub mod curve;
 pub mod decoding;
 pub mod job;
 pub mod known;

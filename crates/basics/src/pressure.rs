@@ -1,6 +1,7 @@
 //! Memory under pressure, as data: how much of it is taken away, what the rest may be swapped to, and what was seen of
 //! both. A plan states the first two, a record keeps the third.
 
+use crate::curve::Watched;
 use crate::decoding::{Decoding, Generated, Serving};
 use crate::latency::Latencies;
 use crate::units::{Bytes, Nanos};
@@ -20,6 +21,9 @@ pub struct Pressed {
     /// What it does with its memory.
     #[serde(default)]
     pub work: Work,
+    /// It is watched for its memory curve meanwhile, for these limits, or for some of our choice where there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub curve: Option<Vec<Bytes>>,
 }
 
 /// What a process under pressure does with its memory.
@@ -185,6 +189,8 @@ pub struct Load {
     pub page: Bytes,
     /// Of a language model: the tokens that it made.
     pub generated: Option<Box<Generated>>,
+    /// Its memory curve, where that was asked for.
+    pub watched: Option<Box<Watched>>,
 }
 
 /// A swap area as it was seen.

@@ -178,15 +178,19 @@ fn a_rate_that_cannot_be_held_is_noted() {
 
 #[test]
 fn the_warm_up_is_run_and_not_counted() {
+    // Only bounds that a machine which stands still for a while does not break: a stall makes what is
+    // counted less and all that is timed longer.
+    let warmup = Nanos::from_millis(150);
     for (engine, depth) in [(Engine::Psync, 1), (Engine::IoUring, 4)] {
         let stop = Stop { time: Some(Nanos::from_millis(60)), ..Stop::default() };
-        let job = Job { warmup: Nanos::from_millis(150), engine, depth, stop, ..Job::default() };
+        let job = Job { warmup, engine, depth, stop, ..Job::default() };
         let begun = Instant::now();
         let outcome = measure(&job, null(Nanos::from_millis(2)));
-        assert!(begun.elapsed() >= Duration::from_millis(205), "{:?}", begun.elapsed());
+        let all = Nanos::from(begun.elapsed());
+        assert!(all >= Nanos::from_millis(205), "{all}");
+        assert!(all - outcome.elapsed >= warmup, "{} of {all}", outcome.elapsed);
         let n = outcome.read.operations() / u64::from(depth);
-        assert!((5..=34).contains(&n), "{n}");
-        assert!(outcome.elapsed < Nanos::from_millis(150), "{}", outcome.elapsed);
+        assert!(n <= outcome.elapsed.0 / 2_000_000 + 4, "{n} in {}", outcome.elapsed);
         let few = Job { stop: operations(3), ..job };
         assert_eq!(measure(&few, null(Nanos::from_millis(2))).read.operations(), 3);
     }

@@ -1,6 +1,8 @@
 //! The documents that `--json` prints, for other programs: units in the names, a key absent when its value is unknown,
 //! `schema` with its version. docs/json.md describes every key; a key never changes its meaning within a version.
 
+mod rows;
+
 use crate::costs::costs;
 use crate::view::{comparisons, origin, summaries, view};
 use crate::words;
@@ -11,9 +13,10 @@ use basics::{FailKind, Job, Known, Nanos, Plan};
 use machine::{Ceiling, Hop, Machine, TierKind};
 use methods::Method;
 use record::{Failure, Record, RunHead, State, StepRecord};
+pub use rows::predictions;
 use serde_json::{Map, Value, json};
 use std::path::Path;
-use study::{CheckStudy, Comparison, Finding, Fitness, LatencySummary, LoadRow, SideSummary, StepSummary, TierStudy};
+use study::{CheckStudy, Comparison, Finding, Fitness, LatencySummary, SideSummary, StepSummary, TierStudy};
 
 /// An object whose unknown values are left out.
 #[derive(Default)]
@@ -135,71 +138,10 @@ pub(crate) fn run_of(record: &Record, summaries: &[StepSummary]) -> Value {
     let steps: Vec<Value> =
         record.steps.iter().zip(summaries).map(|(step, summary)| self::step(step, summary)).collect();
     let findings = findings(&study::findings(&view(record)));
-    let mut rows: Vec<Value> = study::load_rows(&view(record)).iter().map(load_row).collect();
-    rows.extend(study::token_rows(&view(record)).iter().map(token_row));
+    let mut rows: Vec<Value> = study::load_rows(&view(record)).iter().map(rows::load_row).collect();
+    rows.extend(study::token_rows(&view(record)).iter().map(rows::token_row));
     let document = head("tiermark.run/1", record).with("findings", findings);
     document.maybe("rows", (!rows.is_empty()).then_some(rows)).with("steps", steps).build()
-}
-
-/// A tier under a workload.
-fn load_row(row: &LoadRow) -> Value {
-    let swap = |which: fn(&(f64, f64)) -> f64| row.swap_mbps.get().map(which).map(number);
-    Object::default()
-        .with("tier", row.tier.as_str())
-        .known("passes_per_s", &row.passes_per_s, |v| number(*v))
-        .known("MBps", &row.mbps, |v| number(*v))
-        .maybe("MBps_range", row.range_mbps.map(pair))
-        .known("disk_MBps", &row.disk_mbps, |v| number(*v))
-        .known("major_faults_per_s", &row.faults_per_s, |v| number(*v))
-        .known("fault_us", &row.fault_us, |(p50, p99)| json!({"p50": number(*p50), "p99": number(*p99)}))
-        .maybe("swap_in_MBps", swap(|both| both.0))
-        .maybe("swap_out_MBps", swap(|both| both.1))
-        .known("cpu_percent", &row.cpu_percent, |v| number(*v))
-        .known("iowait_percent", &row.iowait_percent, |v| number(*v))
-        .known("memory_full_percent", &row.stalled_percent, |v| number(*v))
-        .with("visits", row.visits)
-        .with("why", row.why.as_str())
-        .build()
-}
-
-/// A tier under a language model.
-fn token_row(row: &study::TokenRow) -> Value {
-    Object::default()
-        .with("tier", row.tier.as_str())
-        .with("model", row.model.as_str())
-        .known("total_s", &row.total_s, |v| number(*v))
-        .known("load_s", &row.load_s, |v| number(*v))
-        .known("tps", &row.tps, |v| number(*v))
-        .maybe("tps_range", row.range_tps.map(pair))
-        .known("ttft_s", &row.ttft_s, |v| number(*v))
-        .known("cpu_percent", &row.cpu_percent, |v| number(*v))
-        .known("iowait_percent", &row.iowait_percent, |v| number(*v))
-        .known("major_faults_per_s", &row.faults_per_s, |v| number(*v))
-        .known("bytes_per_token", &row.read_per_token, |v| json!(v.round() as u64))
-        .maybe("touched_per_token", row.touched.map(|bytes| bytes.0))
-        .known("bound_tps", &row.bound_tps, |v| number(*v))
-        .known("share_of_bound", &row.share_of_bound, |v| number(*v))
-        .known("disk_MBps", &row.disk_mbps, |v| number(*v))
-        .with("visits", row.visits)
-        .with("why", row.why.as_str())
-        .build()
-}
-
-/// `predict --json`: a row for each model on each tier.
-pub fn predictions(rows: &[study::predict::Row], beside: &[String]) -> Value {
-    let row = |row: &study::predict::Row| {
-        let predicted = &row.predicted;
-        Object::default()
-            .with("model", row.model.as_str())
-            .with("profile", row.profile.as_str())
-            .known("tps", &predicted.tps, |v| number(*v))
-            .known("tps_low", &predicted.tps_low, |v| number(*v))
-            .known("tps_high", &predicted.tps_high, |v| number(*v))
-            .with("why", predicted.why.as_str())
-            .build()
-    };
-    let rows: Vec<Value> = rows.iter().map(row).collect();
-    json!({"schema": "tiermark.predict/1", "rows": rows, "beside": beside})
 }
 
 fn head(schema: &str, record: &Record) -> Object {

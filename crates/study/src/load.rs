@@ -1,8 +1,10 @@
 //! What a process under pressure says about the tiers it was swapped to: a row for each, over all its visits, and why the row
 //! is as it is in one sentence.
 
+use crate::curve::{Memory, Unit, memory};
 use crate::findings::times;
 use crate::model::{RunView, State, StepView};
+use basics::curve::Watched;
 use basics::job::{Engine, Order};
 use basics::pressure::Load;
 use basics::stats::median;
@@ -49,6 +51,8 @@ pub struct LoadRow {
     pub visits: usize,
     /// Why it is so.
     pub why: String,
+    /// What other amounts of memory would bring, where that was asked for.
+    pub memory: Option<Memory>,
 }
 
 /// The rows of a run, in the order of its tiers; empty where it was no workload.
@@ -172,9 +176,21 @@ fn row(tier: &str, steps: &[&StepView<'_>]) -> LoadRow {
         range_mbps: (visits.len() > 1).then_some(range),
         visits: visits.len(),
         why: String::new(),
+        memory: None,
     };
     row.why = why(&row, steps);
+    row.memory = best_watched(steps).map(|(step, watched)| {
+        let rate = step.load.and_then(|load| Visit::of(step, load)).map_or(0.0, |visit| visit.passes);
+        memory(watched, rate, Unit::Passes)
+    });
     row
+}
+
+/// The visit whose memory curve stands on most touches.
+pub(crate) fn best_watched<'a>(steps: &[&'a StepView<'a>]) -> Option<(&'a StepView<'a>, &'a Watched)> {
+    let all = steps.iter().filter(|step| step.is_whole());
+    let all = all.filter_map(|step| Some((*step, step.load?.watched.as_deref()?)));
+    all.max_by_key(|(_, watched)| watched.seen.as_ref().map(|(curve, _)| curve.touches))
 }
 
 /// In a word or two, why there are no figures.

@@ -1,8 +1,9 @@
 //! What a language model under pressure says about its tiers: a row for each, over all its visits, the bound that the tier's disk
 //! sets, and why the row is as it is in one sentence.
 
+use crate::curve::{Memory, Unit, memory};
 use crate::findings::times;
-use crate::load::{by_tier, cpu, disk, unmeasured};
+use crate::load::{best_watched, by_tier, cpu, disk, unmeasured};
 use crate::model::{RunView, StepView};
 use basics::decoding::Generated;
 use basics::job::Engine;
@@ -57,6 +58,8 @@ pub struct TokenRow {
     pub visits: usize,
     /// Why it is so.
     pub why: String,
+    /// What other amounts of memory would bring, where that was asked for.
+    pub memory: Option<Memory>,
 }
 
 /// What one visit gives, as far as it is known.
@@ -205,6 +208,11 @@ fn row(model: &str, tier: &str, steps: &[&StepView<'_>]) -> TokenRow {
         visits: visits.len(),
         tps,
         why: String::new(),
+        memory: best_watched(steps).map(|(step, watched)| {
+            let load = step.load.and_then(|load| Some((load, load.generated.as_deref()?)));
+            let visit = load.and_then(|(load, generated)| Visit::of(step, load, generated));
+            memory(watched, visit.map_or(0.0, |visit| visit.tps), Unit::Tokens)
+        }),
     };
     let busy = middle(&|visit| visit.busy.or(visit.cpu.map(|cpu| cpu.0))).get().copied();
     row.why = why(&row, steps, busy, middle(&|visit| visit.zswap).get().copied());

@@ -107,7 +107,7 @@ pub struct Faults {
 impl Faults {
     /// Listens to all threads of the process `pid`, those that come later included, children excluded. Of all faults, minor
     /// and major counted apart, each `period`th (from 1 on) of a thread on a processor is told. Rings hold some 6,000 faults a
-    /// processor: call [`Faults::poll`] often enough.
+    /// processor, 25,000 for root: call [`Faults::poll`] often enough.
     ///
     /// # Errors
     /// `NotFound` when there is no such process, `PermissionDenied` when the kernel does not let this user look
@@ -231,6 +231,14 @@ impl Faults {
             }
             self.user_only = true;
         }
+    }
+
+    /// Tells this listener and another of the same process how to read each other's numbers. Kernels since 6.2 prepare what is
+    /// told of a fault once for all events that it meets, so that one listener gets the number of the other's event:
+    /// without this every major fault would look minor while both listen (seen on 6.18).
+    pub fn know(&mut self, other: &mut Faults) {
+        self.majors.extend(&other.majors);
+        other.majors.extend(&self.majors);
     }
 
     /// Goes on, or pauses: what happens in a pause is not told, and costs the process nothing.

@@ -382,6 +382,10 @@ pub struct PressedArgs {
     /// Where chance begins.
     #[arg(long, default_value_t = 42)]
     pub seed: u64,
+    /// Watch it meanwhile, and say how fast it would be with other amounts of memory: at these limits (as --memory, with commas
+    /// between them), or at some that are worth asking for. Takes up to a tenth of its speed, which is told.
+    #[arg(long, value_name = "LIMIT,…", num_args = 0..=1, default_missing_value = "")]
+    pub curve: Option<String>,
     /// Say what would be done, and do nothing.
     #[arg(long)]
     pub dry_run: bool,

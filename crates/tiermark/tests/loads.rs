@@ -122,6 +122,71 @@ fn each_tier_is_set_up_measured_and_taken_away() {
     assert!(text.contains("does not fit") && text.contains("optane-pi5,optane"), "{text}");
 }
 
+/// What the memory curve says of two other limits is what is then seen there: faults for each pass, which a busy machine does not
+/// change, and in the full tests its speed too.
+#[test]
+fn other_limits_bring_what_the_curve_says() {
+    let test = "other_limits_bring_what_the_curve_says";
+    if !can(test) {
+        return;
+    }
+    let _alone = alone();
+    let place = Place::new();
+    let before = machine();
+    let run = |pattern: &str, memory: &str, time: &str, more: &[&str]| {
+        let mut words = vec!["load", "swap", "--size", "128M", "--swap", "zram", "--pattern", pattern];
+        words.extend(["--memory", memory, "--runtime", time]);
+        words.extend(more);
+        rows(&place.home.json(&words))["zram"].clone()
+    };
+    let a_pass = |row: &Value| of(row, "major_faults_per_s") / of(row, "passes_per_s");
+    let near = |what: &str, said: f64, seen: f64| {
+        println!("{what}: {said:.3} said, {seen:.3} seen");
+        assert!((said / seen - 1.0).abs() < 0.2, "{what}: {said} said, {seen} seen");
+    };
+    for pattern in ["random", "cyclic"] {
+        let watched = run(pattern, "80M", "6s", &["--curve", "56M,104M"]);
+        let curve = &watched["curve"];
+        has_keys(curve, "resident_B known_B whole_B missed_B_per_s stalled overhead watched_s points predictions why");
+        assert!(of(curve, "overhead") < 0.2, "{curve}");
+        let said = curve["predictions"].as_array().unwrap();
+        assert_eq!(said.len(), 2);
+        for (said, limit) in said.iter().zip(["56M", "104M"]) {
+            has_keys(said, "memory_B speed passes_per_s major_faults_per_s known");
+            assert_eq!(said["known"], true, "{curve}");
+            near(
+                &format!("faults a pass, {pattern} in {limit}"),
+                a_pass(said),
+                a_pass(&run(pattern, limit, "2s", &[])),
+            );
+        }
+        if pattern == "cyclic" {
+            assert!(curve["why"].as_str().unwrap().starts_with("less than all that it lacks brings little"), "{curve}");
+        }
+    }
+    if full() {
+        // The machine is not the same all the time: each beside the others, and the middle of three.
+        let mut speeds: [Vec<(f64, f64)>; 2] = [Vec::new(), Vec::new()];
+        for _ in 0..3 {
+            let watched = run("random", "80M", "6s", &["--curve", "56M,104M"]);
+            for (at, limit) in ["56M", "104M"].into_iter().enumerate() {
+                let said = of(&watched["curve"]["predictions"][at], "passes_per_s");
+                speeds[at].push((said, of(&run("random", limit, "6s", &[]), "passes_per_s")));
+            }
+        }
+        for all in &mut speeds {
+            all.sort_by(|a, b| (a.0 / a.1).total_cmp(&(b.0 / b.1)));
+            near("passes a second", all[1].0, all[1].1);
+        }
+    }
+    // Asked for nothing in particular, it says what is worth asking for; and one that fits needs no more.
+    let fits = run("random", "192M", "3s", &["--curve"]);
+    assert!(fits["curve"]["why"].as_str().unwrap().contains("all that it needs is in RAM"), "{fits}");
+    let text = place.home.run(&["show", "last"]).code(0).out;
+    assert!(text.contains("all that it needs is in RAM") && text.contains("144 MiB"), "{text}");
+    assert_eq!(machine(), before);
+}
+
 #[test]
 fn interrupted_it_takes_everything_away() {
     if !can("interrupted_it_takes_everything_away") {

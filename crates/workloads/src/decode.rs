@@ -29,6 +29,8 @@ pub struct Request {
     pub page_cluster: Option<u32>,
     /// `vm.swappiness`, where it is to be another.
     pub swappiness: Option<u8>,
+    /// It is watched for its memory curve, for these limits or some of our choice.
+    pub curve: Option<Vec<Bytes>>,
     /// Of every random choice.
     pub seed: u64,
     /// Length of this machine's pages.
@@ -123,7 +125,13 @@ impl Request {
                 }
             }
             let work = Work::Decode(Box::new(self.decoding.clone()));
-            targets.push(Target::Pressed(Pressed { size, pressure: self.pressure.clone(), swap, work }));
+            targets.push(Target::Pressed(Pressed {
+                size,
+                pressure: self.pressure.clone(),
+                swap,
+                work,
+                curve: self.curve.clone(),
+            }));
         }
         let mut plan = Plan {
             method: "load-decode".to_owned(),
@@ -230,6 +238,7 @@ mod tests {
             repeat: 1,
             page_cluster: None,
             swappiness: None,
+            curve: None,
             seed: 1,
             page: Bytes(4096),
         }

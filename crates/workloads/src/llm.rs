@@ -28,6 +28,8 @@ pub struct Request {
     pub swappiness: Option<u8>,
     /// The table of the first article is what is wanted.
     pub as_published: bool,
+    /// It is watched for its memory curve, for these limits or some of our choice.
+    pub curve: Option<Vec<Bytes>>,
     /// Of every random choice.
     pub seed: u64,
     /// Length of this machine's pages.
@@ -73,7 +75,13 @@ impl Request {
                 let swap = tier.sized(room(size));
                 let swap = Swap { page_cluster: self.page_cluster, swappiness: self.swappiness, ..swap };
                 let work = Work::Serve(Box::new(model.clone()));
-                plan.targets.push(Target::Pressed(Pressed { size, pressure: self.pressure.clone(), swap, work }));
+                plan.targets.push(Target::Pressed(Pressed {
+                    size,
+                    pressure: self.pressure.clone(),
+                    swap,
+                    work,
+                    curve: self.curve.clone(),
+                }));
             }
         }
         for _ in 0..self.repeat.max(1) {
@@ -155,6 +163,7 @@ mod tests {
             page_cluster: None,
             swappiness: None,
             as_published: false,
+            curve: None,
             seed: 1,
             page: Bytes(4096),
         }

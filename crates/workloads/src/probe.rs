@@ -77,6 +77,7 @@ impl Probe {
             repeat: 1,
             page_cluster: None,
             swappiness: None,
+            curve: None,
             seed: self.seed,
             page: self.page,
         };

@@ -34,6 +34,8 @@ pub struct Request {
     pub page_cluster: Option<u32>,
     /// `vm.swappiness`, where it is to be another.
     pub swappiness: Option<u8>,
+    /// It is watched for its memory curve, for these limits or some of our choice.
+    pub curve: Option<Vec<Bytes>>,
     /// Of every random choice.
     pub seed: u64,
     /// Length of this machine's pages.
@@ -66,7 +68,13 @@ impl Request {
         let room = room(self.size);
         let targets = self.tiers.iter().map(|tier| {
             let swap = Swap { page_cluster: self.page_cluster, swappiness: self.swappiness, ..tier.sized(room) };
-            Target::Pressed(Pressed { size: self.size, pressure: self.pressure.clone(), swap, work: Work::Touch })
+            Target::Pressed(Pressed {
+                size: self.size,
+                pressure: self.pressure.clone(),
+                swap,
+                work: Work::Touch,
+                curve: self.curve.clone(),
+            })
         });
         let mut plan = Plan {
             method: "load-swap".to_owned(),
@@ -133,6 +141,7 @@ mod tests {
             repeat: 2,
             page_cluster: None,
             swappiness: None,
+            curve: None,
             seed: 1,
             page: Bytes(4096),
         }

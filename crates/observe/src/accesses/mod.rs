@@ -48,8 +48,13 @@ const SHORTEST: Nanos = Nanos::from_millis(20);
 const LONGEST: Nanos = Nanos::from_millis(1000);
 /// Waits as a part of the time in which as much is touched as is resident.
 const PART: f64 = 0.125;
-/// Units that have waited so long for their turn, and are more than a quarter of all, are too many.
+/// Units that have waited so long for their first turn, and are more than a quarter of all, are too many.
 const LATE: Nanos = Nanos::from_millis(1000);
+/// And those that wait so long for another turn, or twice as long as they are left in: touches that they hide meanwhile are no
+/// longer hits in any case.
+const LATE_AGAIN: Nanos = Nanos::from_millis(40);
+/// After the sample became smaller, until it may again.
+const THINNED: Nanos = Nanos::from_millis(250);
 /// Watching has begun when all units but this part are watched.
 const REST: f64 = 0.03;
 /// Units looked at in one poll before they go out.
@@ -73,7 +78,8 @@ impl Default for Options {
 /// What was seen.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Seen {
-    /// Nearly all of the sample is watched now: what came before says little about how often anything is touched.
+    /// Nearly all of the sample is watched now, and in time: what came before says little about how often anything is touched.
+    /// Told again after a sample that was too large became smaller.
     Ready {
         /// Since watching began.
         at: Nanos,
@@ -184,8 +190,9 @@ impl Accesses {
     /// `NotFound` without such a process, `PermissionDenied` or `Unsupported` with what is missing.
     pub fn open(pid: u32, options: Options) -> io::Result<Self> {
         let peer = Peer::open(pid)?;
-        let faults = Faults::open(pid, 1)?;
-        let timed = Faults::timed(pid)?;
+        let mut faults = Faults::open(pid, 1)?;
+        let mut timed = Faults::timed(pid)?;
+        faults.know(&mut timed);
         let maps = Maps::read(pid, peer.page())?;
         let mut units = Units::default();
         units.choose(&peer, &maps, options.units)?;
@@ -235,10 +242,6 @@ impl Accesses {
         }
         self.purse.earn(now);
         self.send_out(now, each)?;
-        if !self.ready && self.units.waiting() as f64 <= REST * self.units.len() as f64 {
-            self.ready = true;
-            each(Seen::Ready { at: now - self.begun });
-        }
         Ok(!self.ended)
     }
 
@@ -256,7 +259,7 @@ impl Accesses {
             own_cpu: crate::observer::thread_cpu() - self.cpu,
             units: self.units.len(),
             held: Bytes(self.maps.locked() + self.units.held()),
-            lost: self.faults.lost() + self.timed.lost(),
+            lost: self.faults.lost(),
             ratio: self.units.ratio,
             ..self.account
         }
@@ -380,7 +383,9 @@ impl Accesses {
     fn send_out(&mut self, at: Nanos, each: &mut impl FnMut(Seen)) -> io::Result<()> {
         let mut due = self.units.due(at);
         due.sort_unstable();
-        let late = due.iter().filter(|(until, _)| at - (*until).max(self.begun) > LATE).count();
+        let again = (self.longest + self.longest).clamp(LATE_AGAIN, LATE);
+        let patience = |unit: usize| if self.units.all[unit].entered { again } else { LATE };
+        let late = due.iter().filter(|(until, unit)| at - (*until).max(self.begun) > patience(*unit)).count();
         let mut chosen = Vec::new();
         for (_, unit) in due.into_iter().take(LOOKS) {
             match self.present(self.units.all[unit].range)? {
@@ -412,8 +417,14 @@ impl Accesses {
                 }
             }
         }
-        if late > self.units.len() / 4 && self.purse.late(at, LATE) && self.units.thin() {
+        if late > self.units.len() / 4 && self.purse.late(at, THINNED) && self.units.thin() {
             each(Seen::Thinned { below: self.units.below, ratio: self.units.ratio });
+            self.ready = false;
+        }
+        if !self.ready && late <= self.units.len() / 4 && self.units.waiting() as f64 <= REST * self.units.len() as f64
+        {
+            self.ready = true;
+            each(Seen::Ready { at: at - self.begun });
         }
         Ok(())
     }

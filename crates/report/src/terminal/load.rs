@@ -1,7 +1,7 @@
 //! A workload under pressure: one table with a row for each tier that it was swapped to, and below it why each is as it is.
 
-use super::Style;
 use super::lay::{Align, Grid, Tone};
+use super::{Style, memory};
 use crate::view::view;
 use crate::words;
 use basics::Known;
@@ -35,6 +35,9 @@ pub(super) fn table(record: &Record, style: &Style) -> Option<String> {
     out.push('\n');
     for row in &rows {
         out.push_str(&style.paragraph(&format!("  {}  ", row.tier), &row.why, Tone::Plain));
+    }
+    for (row, memory) in rows.iter().filter_map(|row| Some((row, row.memory.as_ref()?))) {
+        out.push_str(&memory::section(&row.tier, memory, "passes", style));
     }
     for note in words::notes_of_steps(record) {
         out.push_str(&style.paragraph("  note  ", &note, Tone::Faint));

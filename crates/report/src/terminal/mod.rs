@@ -6,6 +6,7 @@ mod compare;
 mod fitted;
 mod lay;
 mod load;
+mod memory;
 mod plan;
 mod predict;
 mod profiles;

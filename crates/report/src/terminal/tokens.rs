@@ -1,8 +1,8 @@
 //! A language model under pressure: one table with a row for each tier, in the columns of the first article and a few more, and
 //! below it why each is as it is.
 
-use super::Style;
 use super::lay::{Align, Grid, Tone};
+use super::{Style, memory};
 use crate::view::view;
 use crate::words;
 use basics::Known;
@@ -37,6 +37,9 @@ pub(super) fn table(record: &Record, style: &Style) -> Option<String> {
     out.push('\n');
     for row in &rows {
         out.push_str(&style.paragraph(&format!("  {}  ", called(row, &rows)), &row.why, Tone::Plain));
+    }
+    for (row, memory) in rows.iter().filter_map(|row| Some((row, row.memory.as_ref()?))) {
+        out.push_str(&memory::section(&called(row, &rows), memory, "tokens", style));
     }
     if record.run.plan.as_published {
         out.push('\n');

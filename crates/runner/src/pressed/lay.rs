@@ -53,6 +53,15 @@ pub(super) fn is_alive(pid: u32) -> bool {
     std::fs::read_to_string(format!("/proc/{pid}/status")).is_ok_and(|status| !status.contains("\nState:\tZ"))
 }
 
+/// Of a process and all that it started, the one with the most memory.
+pub(super) fn largest(pid: u32) -> u32 {
+    let held = |pid: &u32| {
+        let lay = read(&std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?)?;
+        Some(lay.anonymous + lay.file + lay.swap)
+    };
+    family(pid).into_iter().max_by_key(|pid| held(pid)).unwrap_or(pid)
+}
+
 /// A process and all that it and they have started.
 fn family(first: u32) -> Vec<u32> {
     let names = std::fs::read_dir("/proc").into_iter().flatten().flatten().map(|entry| entry.file_name());

@@ -7,6 +7,7 @@ mod lay;
 mod served;
 mod toucher;
 mod watchdog;
+mod watched;
 mod weights;
 
 pub use ballast::{Errand, Hold};
@@ -15,6 +16,7 @@ pub use toucher::Task;
 use crate::RunError;
 use area::Area;
 use ballast::Ballast;
+use basics::curve::Watched;
 use basics::decoding::{Decoding, Generated, Serving};
 use basics::pressure::{Area as SpecArea, Load, Pressed, Work, Zswap};
 use basics::{Bytes, Interval, Job, Nanos};
@@ -194,7 +196,8 @@ impl Pressing {
     ) -> Result<Seen, (RunError, Box<Load>)> {
         let file = self.areas.first().filter(|_| mapped(&self.spec)).map(|area| area.path().to_owned());
         let work = self.spec.work.clone();
-        let task = Task { job: job.clone(), size: self.spec.size, groups: self.groups(), work, file };
+        let watched = self.spec.curve.is_some();
+        let task = Task { job: job.clone(), size: self.spec.size, groups: self.groups(), work, file, watched };
         let of_group = self.cgroup.as_ref().and_then(Cgroup::pressure);
         let watchdog = Watchdog::new(&self.spec.pressure, of_group);
         let mut watch = Watch { sink, pressing: self, watchdog, load: None };
@@ -206,13 +209,15 @@ impl Pressing {
                     run: &self.run,
                     program: &self.program,
                     groups: self.groups(),
+                    watched,
                 };
                 served::run(serving, job, &needs, cancel, &mut watch)
             }
         };
         let mut load = watch.load.unwrap_or_else(|| self.load());
         match result {
-            Ok(Touched { outcome, filled, tokens, busy, lay, ended_early }) => {
+            Ok(Touched { outcome, filled, tokens, busy, lay, watched, ended_early }) => {
+                load.watched = watched.map(|watched| Box::new(self.asked(watched)));
                 load.faults = outcome.faults.clone();
                 load.filled = filled.map(|time| (self.spec.size, time));
                 let seen = Generated { load: filled.unwrap_or_default(), tokens, busy, lay, ..Generated::default() };
@@ -229,6 +234,11 @@ impl Pressing {
                 Err((self.killed(filled, &load), Box::new(load)))
             }
         }
+    }
+
+    /// With what was asked of its curve.
+    fn asked(&self, watched: Watched) -> Watched {
+        Watched { limit: self.spec.pressure.memory, asked: self.spec.curve.clone().unwrap_or_default(), ..watched }
     }
 
     /// The process was killed: by the kernel for want of memory, or by somebody.
@@ -361,6 +371,9 @@ impl Listener for Watch<'_> {
         self.load = Some(self.pressing.load());
     }
     fn enough(&mut self) -> Option<String> {
+        if let Some(cgroup) = &self.pressing.cgroup {
+            cgroup.refresh();
+        }
         self.watchdog.looks()
     }
     fn was_killed(&self) -> bool {

@@ -5,7 +5,9 @@ use super::Heard;
 use super::ballast::Errand;
 use super::lay;
 use super::toucher::{Listener, Touched, Trouble};
+use super::watched::Watcher;
 use crate::RunError;
+use basics::curve::Watched;
 use basics::decoding::{Server, Serving, Source};
 use basics::{EngineUse, Interval, Job, Latencies, Nanos, Side, job};
 use change::{Folder, Helper, Journal};
@@ -54,6 +56,8 @@ pub(super) struct Needs<'a> {
     pub run: &'a str,
     pub program: &'a Path,
     pub groups: Vec<PathBuf>,
+    /// It is watched for its memory curve.
+    pub watched: bool,
 }
 
 /// What is heard from the thread that asks.
@@ -128,10 +132,17 @@ pub(super) fn run(
             seen.watch.look(process.pid);
             match events.recv_timeout(LOOK) {
                 Ok(Event::Over(result)) => {
+                    seen.watched = seen.watcher.take().map(Watcher::end);
                     listener.done();
                     return *result;
                 }
-                Ok(event) => seen.hear(event),
+                Ok(event) => {
+                    if needs.watched && matches!(event, Event::Loaded(_)) {
+                        // It may have a child that holds the weights.
+                        seen.watcher = Some(Watcher::of(lay::largest(process.pid)));
+                    }
+                    seen.hear(event);
+                }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(LlmError::Cancelled),
             }
@@ -325,6 +336,8 @@ struct Seen {
     width: Nanos,
     all: Side,
     watch: lay::Watch,
+    watcher: Option<Watcher>,
+    watched: Option<Watched>,
     ended_early: Option<String>,
 }
 
@@ -340,6 +353,8 @@ impl Seen {
             width,
             all: Side::default(),
             watch: lay::Watch::default(),
+            watcher: None,
+            watched: None,
             ended_early: None,
         }
     }
@@ -413,6 +428,7 @@ impl Seen {
             tokens: self.tokens,
             busy: None,
             lay: self.watch.seen,
+            watched: self.watched,
             ended_early: self.ended_early,
         }
     }

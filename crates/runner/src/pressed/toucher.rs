@@ -3,8 +3,10 @@
 //! measuring process itself stays outside of the limit. It ends when its standard input does.
 
 use super::ballast::Errand;
+use super::watched::Watcher;
 use super::{Heard, lay, weights};
 use crate::RunError;
+use basics::curve::Watched;
 use basics::decoding::Lay;
 use basics::pressure::Work;
 use basics::{Bytes, EngineUse, Interval, Job, Latencies, Nanos, Side};
@@ -41,6 +43,9 @@ pub struct Task {
     /// Where mapped weights are.
     #[serde(default)]
     pub file: Option<PathBuf>,
+    /// It is watched for its memory curve.
+    #[serde(default)]
+    pub watched: bool,
 }
 
 /// What it tells.
@@ -238,7 +243,7 @@ pub(crate) trait Listener {
     fn heard(&mut self, heard: Heard<'_>);
     /// It is done, and its memory is still there.
     fn done(&mut self);
-    /// A reason to end it before its time, asked for ten times a second.
+    /// A reason to end it before its time, asked for every 50 ms.
     fn enough(&mut self) -> Option<String>;
     /// Whether the kernel killed for want of memory meanwhile.
     fn was_killed(&self) -> bool;
@@ -255,6 +260,8 @@ pub(crate) struct Touched {
     pub busy: Option<Nanos>,
     /// Where its bytes were, once they were filled.
     pub lay: Vec<Lay>,
+    /// What its memory curve stands on, where it was watched for it.
+    pub watched: Option<Watched>,
     /// Why it was ended before its time.
     pub ended_early: Option<String>,
 }
@@ -288,6 +295,7 @@ pub(crate) fn run(
     let mut end = End { input: child.stdin.take(), since: None };
     let (mut filled, mut filling, mut ended_early) = (None, Bytes(0), None);
     let mut watch = lay::Watch::default();
+    let mut watcher = None;
     loop {
         watch.look(child.id());
         if ended_early.is_none() && !cancel.load(Relaxed) {
@@ -324,14 +332,17 @@ pub(crate) fn run(
             Told::Filled(time) => {
                 filled = Some(time);
                 watch.begin();
+                watcher = task.watched.then(|| Watcher::of(child.id()));
             }
             Told::Interval(interval) => listener.heard(Heard::Interval(&interval)),
             Told::Done(account) => {
+                let watched = watcher.map(Watcher::end);
                 listener.done();
                 let (tokens, busy) = (account.tokens.clone(), account.busy);
                 end.ask(&mut child);
                 wait(&mut child);
-                return Ok(Touched { outcome: account.outcome(), filled, tokens, busy, lay: watch.seen, ended_early });
+                let (outcome, lay) = (account.outcome(), watch.seen);
+                return Ok(Touched { outcome, filled, tokens, busy, lay, watched, ended_early });
             }
             Told::Failed(what) => {
                 wait(&mut child);

@@ -27,12 +27,12 @@ fn curve(touches: impl Iterator<Item = u64>, one_in: u64) -> Curve {
             reuse.touch(Nanos(1000 * count), key, Bytes(PAGE));
         }
     }
-    Curve::of(&reuse, Nanos(1000 * count), Bytes(PAGES * PAGE)).unwrap()
+    super::curve(&reuse, Nanos(1000 * count), Bytes(PAGES * PAGE)).unwrap()
 }
 
 /// Part of the touches that misses with a part of the memory.
 fn ratio(curve: &Curve, part: f64) -> f64 {
-    curve.missed(Bytes((part * (PAGES * PAGE) as f64) as u64)) / (1e6 * PAGE as f64)
+    missed(curve, Bytes((part * (PAGES * PAGE) as f64) as u64)) / (1e6 * PAGE as f64)
 }
 
 fn random(state: &mut u64) -> f64 {
@@ -119,12 +119,12 @@ fn a_smaller_sample_goes_on_where_the_larger_was() {
             reuse.touch(Nanos(1000 * count), key, Bytes(PAGE));
         }
     }
-    let curve = Curve::of(&reuse, Nanos(1000 * count), Bytes(PAGES * PAGE)).unwrap();
+    let curve = super::curve(&reuse, Nanos(1000 * count), Bytes(PAGES * PAGE)).unwrap();
     assert!((ratio(&curve, 0.5) - 1.0).abs() < 0.1, "{}", ratio(&curve, 0.5));
     assert!(reuse.footprint().0.abs_diff(PAGES * PAGE) < PAGES * PAGE / 8);
 }
 
-fn today(resident: f64, missed: f64, stalled: f64) -> Today {
+fn at_today(resident: f64, missed: f64, stalled: f64) -> Today {
     let resident = Bytes((resident * (PAGES * PAGE) as f64) as u64);
     let cost = if missed > 0.0 { stalled / missed } else { 1e-5 / PAGE as f64 };
     Today { resident, missed, major: 1.0, stalled, cost, overhead: 0.0, page: Bytes(PAGE) }
@@ -142,14 +142,14 @@ fn part(part: f64) -> Bytes {
 fn stalls_follow_the_misses_and_work_stays() {
     let mut state = 7;
     let curve = curve((0..30 * PAGES).map(|_| (random(&mut state) * PAGES as f64) as u64), 1);
-    let at = |share: f64| curve.predict(&today(0.5, curve.missed(part(0.5)), 0.8), change(0.5, share));
+    let at = |share: f64| predict(&curve, &at_today(0.5, missed(&curve, part(0.5)), 0.8), change(0.5, share));
     assert!((at(0.5).speed - 1.0).abs() < 0.01 && (at(0.5).misses.unwrap() - 1.0).abs() < 0.01);
     // Half of the misses: 0.2 of work and 0.4 of stalls.
     assert!((at(0.75).speed - 1.0 / 0.6).abs() < 0.05, "{:?}", at(0.75));
     assert!((at(0.25).speed - 1.0 / 1.4).abs() < 0.05, "{:?}", at(0.25));
     assert!((at(1.1).speed - 5.0).abs() < 0.01 && at(1.1).major_per_s == 0.0, "{:?}", at(1.1));
     // All fits today; a miss costs what others took.
-    let fits = curve.predict(&today(1.1, 0.0, 0.0), change(1.1, 0.5));
+    let fits = predict(&curve, &at_today(1.1, 0.0, 0.0), change(1.1, 0.5));
     assert!((fits.speed - 1.0 / 6.0).abs() < 0.02 && fits.misses.is_none(), "{fits:?}");
 }
 
@@ -157,8 +157,8 @@ fn stalls_follow_the_misses_and_work_stays() {
 fn a_kernel_that_keeps_better_keeps_better_everywhere() {
     let curve = curve((0..10 * PAGES).map(|nth| nth % PAGES), 1);
     // A fifth of a cycle stays.
-    let seen = today(0.5, 0.8 * curve.missed(part(0.5)), 0.5);
-    let at = |share| curve.predict(&seen, change(0.5, share));
+    let seen = at_today(0.5, 0.8 * missed(&curve, part(0.5)), 0.5);
+    let at = |share| predict(&curve, &seen, change(0.5, share));
     for share in [0.2, 0.8] {
         assert!((at(share).misses.unwrap() - 1.0).abs() < 0.01 && at(share).known, "{:?}", at(share));
         assert!((at(share).missed / (0.8e6 * PAGE as f64) - 1.0).abs() < 0.01, "{:?}", at(share));
@@ -171,7 +171,7 @@ fn what_was_not_seen_is_not_known() {
     // Not once round.
     let curve = curve(0..PAGES / 2, 1);
     assert!(curve.known < part(0.5), "{}", curve.known);
-    let seen = today(0.3, curve.missed(part(0.3)), 0.5);
-    let known = |share| curve.predict(&seen, change(0.3, share)).known;
+    let seen = at_today(0.3, missed(&curve, part(0.3)), 0.5);
+    let known = |share| predict(&curve, &seen, change(0.3, share)).known;
     assert!(known(0.2) && !known(0.6) && known(1.01));
 }

@@ -6,8 +6,9 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// Bytes of records; a power of two. Below what a user without rights may lock for each processor (`perf_event_mlock_kb`, 516).
-const ROOM: usize = 256 << 10;
+/// Bytes of records, powers of two: what is asked for, so that a listener which gets no processor for a fifth of a second loses
+/// nothing, and what a user without rights may lock for each processor (`perf_event_mlock_kb`, 516).
+const ROOMS: [usize; 2] = [1 << 20, 256 << 10];
 /// Offsets of `data_head` and `data_tail` in `struct perf_event_mmap_page`.
 const HEAD: usize = 1024;
 const TAIL: usize = 1032;
@@ -56,10 +57,15 @@ impl Ring {
     /// The ring of this event, into which others of the same processor may be told to write.
     pub fn new(event: &OwnedFd) -> io::Result<Self> {
         let page = rustix::param::page_size();
-        let room = ROOM.max(page);
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping at a place of the kernel's choice touches nothing that exists.
-        let at = unsafe { mmap(std::ptr::null_mut(), page + room, protection, MapFlags::SHARED, event.as_fd(), 0) }?;
+        let map =
+            |room| unsafe { mmap(std::ptr::null_mut(), page + room, protection, MapFlags::SHARED, event.as_fd(), 0) };
+        let [wanted, least] = ROOMS.map(|room| room.max(page));
+        let (at, room) = match map(wanted) {
+            Ok(at) => (at, wanted),
+            Err(_) => (map(least)?, least),
+        };
         let at = NonNull::new(at.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Ring { at, page, len: page + room, room, event: event.as_raw_fd() })
     }

@@ -70,7 +70,7 @@ fn what_a_fault_took_is_known_while_it_listens() {
 fn a_full_ring_counts_what_it_loses() {
     let name = "a_full_ring_counts_what_it_loses";
     let Some(mut faults) = opened(name, || Faults::open(std::process::id(), 1)) else { return };
-    let pages = 20_000;
+    let pages = 60_000;
     let region = Region::new(pages * rustix::param::page_size()).unwrap();
     region.stamp(0, region.size(), 1);
     let mut seen = 0;
@@ -85,6 +85,51 @@ fn a_full_ring_counts_what_it_loses() {
     if !faults.user_only() {
         assert!(faults.lost() > 0 && seen + faults.lost() >= pages as u64, "{seen} seen, {} lost", faults.lost());
     }
+}
+
+#[test]
+fn two_listeners_agree_on_what_is_major() {
+    let name = "two_listeners_agree_on_what_is_major";
+    const PAGES: usize = 32;
+    let page = rustix::param::page_size();
+    // Where files are in RAM no fault of theirs is major.
+    let path = std::path::Path::new("/var/tmp").join(format!("tiermark-faults-{}", std::process::id()));
+    std::fs::write(&path, vec![7u8; PAGES * page]).unwrap();
+    let file = std::fs::File::open(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    file.sync_all().unwrap();
+    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+    let Some(mut faults) = opened(name, || Faults::open(std::process::id(), 1)) else { return };
+    let Some(mut timed) = opened(name, || Faults::timed(std::process::id())) else { return };
+    faults.know(&mut timed);
+    timed.listen(true).unwrap();
+    let (protection, flags) = (rustix::mm::ProtFlags::READ, rustix::mm::MapFlags::PRIVATE);
+    // SAFETY: a new mapping of a whole file that nobody shortens, read below and then given back.
+    let at = unsafe { rustix::mm::mmap(std::ptr::null_mut(), PAGES * page, protection, flags, &file, 0) }.unwrap();
+    // SAFETY: as above.
+    unsafe { rustix::mm::madvise(at, PAGES * page, rustix::mm::Advice::Random) }.unwrap();
+    for nth in 0..PAGES {
+        // SAFETY: inside of the mapping.
+        assert_eq!(unsafe { std::ptr::read_volatile(at.cast::<u8>().add(nth * page)) }, 7);
+    }
+    let count = |faults: &mut Faults| {
+        let (mut major, mut all) = (0, 0);
+        faults.poll(&mut |fault| {
+            if (at as u64..(at as u64) + (PAGES * page) as u64).contains(&fault.addr) {
+                all += 1;
+                major += usize::from(fault.major);
+            }
+        });
+        (major, all)
+    };
+    let (one, other) = (count(&mut faults), count(&mut timed));
+    // SAFETY: our own mapping, which nobody borrows.
+    unsafe { rustix::mm::munmap(at, PAGES * page) }.unwrap();
+    if one.0 == 0 && other.0 == 0 {
+        return println!("SKIP {name}: what was written to a file here stays in RAM");
+    }
+    assert_eq!(one, other);
+    assert_eq!(one.0, PAGES, "{one:?}");
 }
 
 #[test]

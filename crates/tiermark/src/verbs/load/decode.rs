@@ -1,6 +1,6 @@
 //! `load decode`: what its options ask for.
 
-use super::{parsed, pressure, tiers};
+use super::{curve, parsed, pressure, tiers};
 use crate::cli::DecodeArgs;
 use crate::exit::Usage;
 use crate::verbs::models;
@@ -27,6 +27,7 @@ pub fn plan(args: &DecodeArgs, machine: &Machine) -> Result<Plan> {
         repeat: pressed.repeat,
         page_cluster: pressed.page_cluster,
         swappiness: pressed.swappiness,
+        curve: curve(pressed, |bytes| bytes)?,
         seed: pressed.seed,
         page: Bytes(rustix::param::page_size() as u64),
     };

@@ -1,6 +1,6 @@
 //! `load llm`: what its options ask for.
 
-use super::{parsed, pressure, tiers};
+use super::{curve, parsed, pressure, tiers};
 use crate::cli::{LlmArgs, Server as Which};
 use crate::exit::{Missing, Usage};
 use crate::verbs::models;
@@ -46,6 +46,7 @@ pub fn plan(args: &LlmArgs, machine: &Machine) -> Result<Plan> {
         page_cluster: pressed.page_cluster,
         swappiness: pressed.swappiness,
         as_published: args.as_published,
+        curve: curve(pressed, |bytes| bytes)?,
         seed: pressed.seed,
         page: Bytes(rustix::param::page_size() as u64),
     };

@@ -95,6 +95,14 @@ fn pressure(args: &PressedArgs, machine: &Machine, part: impl Fn(Bytes) -> Bytes
     Ok(Pressure { memory, lock, watchdog })
 }
 
+/// The limits of `--curve`; none are of our choice. `part` scales them as it does `--memory`.
+fn curve(args: &PressedArgs, part: impl Fn(Bytes) -> Bytes) -> Result<Option<Vec<Bytes>>, Usage> {
+    let limits =
+        |text: &str| text.split(',').filter(|limit| !limit.is_empty()).map(|limit| parsed("--curve", limit)).collect();
+    let limits: Option<Vec<Bytes>> = args.curve.as_deref().map(limits).transpose()?;
+    Ok(limits.map(|limits| limits.into_iter().map(part).collect()))
+}
+
 /// The tiers of `--swap` and `--ladder`, each once; of the ladder those that `fit`.
 fn tiers(args: &PressedArgs, fit: impl Fn(&str) -> bool) -> Result<Vec<Tier>> {
     let mut names = args.swap.clone();

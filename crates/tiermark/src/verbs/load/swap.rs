@@ -1,6 +1,6 @@
 //! `load swap`: what its options ask for.
 
-use super::{parsed, pressure, tiers};
+use super::{curve, parsed, pressure, tiers};
 use crate::cli::{Pattern, SwapArgs};
 use crate::exit::Usage;
 use anyhow::Result;
@@ -21,7 +21,13 @@ pub fn plan(args: &SwapArgs, machine: &Machine) -> Result<Plan> {
     let part = |bytes: Bytes| Bytes((bytes.0 as f64 * smaller(whole).0 as f64 / whole.0.max(1) as f64) as u64);
     let time = match &args.runtime {
         Some(text) => parsed::<Nanos>("--runtime", text)?,
-        None => Nanos::from_millis(if args.quick { 1500 } else { 15_000 }),
+        None => Nanos::from_millis(match (args.quick, args.pressed.curve.is_some()) {
+            (true, false) => 1500,
+            (false, false) => 15_000,
+            // A curve is known once all was touched a few times.
+            (true, true) => 8000,
+            (false, true) => 40_000,
+        }),
     };
     let pressed = &args.pressed;
     let request = Request {
@@ -36,6 +42,7 @@ pub fn plan(args: &SwapArgs, machine: &Machine) -> Result<Plan> {
         repeat: pressed.repeat,
         page_cluster: pressed.page_cluster,
         swappiness: pressed.swappiness,
+        curve: curve(pressed, part)?,
         seed: pressed.seed,
         page: Bytes(rustix::param::page_size() as u64),
     };
