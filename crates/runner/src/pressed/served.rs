@@ -188,10 +188,13 @@ fn forget(path: &Path) {
     }
 }
 
-/// What it wrote last says more than that it ended.
+/// What it wrote last says more than that it ended: its last line of an error, or its last.
 fn with(error: LlmError, log: &str) -> String {
-    let last = log.lines().rev().find(|line| line.contains("rror")).unwrap_or_default();
-    if last.is_empty() { error.to_string() } else { format!("{error}; it wrote: {}", last.trim()) }
+    let written = || log.lines().rev().map(str::trim).filter(|line| !line.is_empty());
+    match written().find(|line| line.contains("rror")).or_else(|| written().next()) {
+        Some(line) => format!("{error}; it wrote: {line}"),
+        None => error.to_string(),
+    }
 }
 
 fn prompt(serving: &Serving, seed: u64) -> Prompt {
