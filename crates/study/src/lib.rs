@@ -42,4 +42,4 @@ pub use spread::{Spread, shares, spread};
 pub use stalls::{Stall, stalls};
 pub use summary::{latency, summarise};
 pub use sweeps::{Axis, Point, Sweep, sweeps};
-pub use tokens::{TokenRow, token_headline, token_rows};
+pub use tokens::{TokenRow, token_headline, token_rows, weights_read};

@@ -13,6 +13,7 @@ use basics::units::significant;
 use basics::{Bytes, FailKind, Known, Nanos, Why};
 use observe::Sample;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// A model that reads less of itself than this for each token fits: what is left is chance and the runner's own pages.
 const FITS: f64 = 0.01;
@@ -130,18 +131,9 @@ impl Visit {
             let (a, b) = ends?;
             Some(b.vm.get(key)?.saturating_sub(*a.vm.get(key)?) as f64)
         };
-        let page = load.page.0 as f64;
-        // The kernel counts all that the machine swaps: where nothing of ours ever lay in swap it was not ours.
-        let swapped = generated.lay.is_empty() || generated.lay.iter().any(|lay| lay.swap.0 > 0);
-        let read = match generated.mapped {
-            false if !swapped => Some(0.0),
-            false => moved("pswpin").map(|pages| pages * page + moved("zswpin").unwrap_or(0.0) * page),
-            // The disk below its file was not watched: what all disks gave.
-            true if load.areas.is_empty() => moved("pgpgin").map(|kib| kib * 1024.0),
-            true => ends.map(|(a, b)| {
-                let disks = load.areas.iter().filter_map(|area| area.disk.as_deref());
-                disks.map(|disk| moved_from(a, b, disk)).sum()
-            }),
+        let read = match ends {
+            Some((a, b)) => weights_read(load, generated, a, b),
+            None => never_swapped(generated).then_some(0.0),
         };
         let zswap = moved("zswpin").zip(moved("pswpin")).filter(|(cached, disk)| cached + disk > 0.0);
         Some(Visit {
@@ -158,10 +150,33 @@ impl Visit {
     }
 }
 
-/// Bytes that a disk gave between two looks.
-fn moved_from(a: &Sample, b: &Sample, disk: &str) -> f64 {
-    let of = |sample: &Sample| sample.disks.get(disk).map_or(0, |disk| disk.read_bytes);
-    of(b).saturating_sub(of(a)) as f64
+/// The weights are its own and nothing of it ever lay in swap, as far as somebody looked.
+fn never_swapped(generated: &Generated) -> bool {
+    !generated.mapped && !generated.lay.is_empty() && generated.lay.iter().all(|lay| lay.swap.0 == 0)
+}
+
+/// Bytes of a model that were read between two looks: of mapped weights what the tier's disks gave, or all disks where the one
+/// below the file is not known; else what came out of swap, zswap included. None where that was not seen.
+pub fn weights_read(load: &Load, generated: &Generated, a: &Sample, b: &Sample) -> Option<f64> {
+    let moved = |key: &str| Some(b.vm.get(key)?.saturating_sub(*a.vm.get(key)?) as f64);
+    if never_swapped(generated) {
+        // The kernel counts all that the machine swaps; none of it was ours.
+        return Some(0.0);
+    }
+    if !generated.mapped {
+        // What zswap answers is not counted as swapped in, and is not counted at all where there is no zswap.
+        return Some((moved("pswpin")? + moved("zswpin").unwrap_or(0.0)) * load.page.0 as f64);
+    }
+    if load.areas.is_empty() {
+        return moved("pgpgin").map(|kib| kib * 1024.0);
+    }
+    let disks: BTreeSet<&str> = load.areas.iter().filter_map(|area| area.disk.as_deref()).collect();
+    let given = |disk: &&str| {
+        let of = |sample: &Sample| sample.disks.get(*disk).map(|disk| disk.read_bytes);
+        Some(of(b)?.saturating_sub(of(a)?) as f64)
+    };
+    let each: Option<Vec<f64>> = disks.iter().map(given).collect();
+    each.filter(|each| !each.is_empty()).map(|each| each.iter().sum())
 }
 
 fn row(model: &str, tier: &str, steps: &[&StepView<'_>]) -> TokenRow {
@@ -297,6 +312,7 @@ mod tests {
     use basics::pressure::{AreaSeen, Compressed};
     use basics::units::MIB;
     use basics::{Interval, Job, Side};
+    use observe::Disk;
 
     /// A model of 100 MiB whose five tokens came a second each, the first after two, with room for 60 MiB of it.
     fn decoded(tier: &str, busy_s: u64) -> Step {
@@ -400,5 +416,32 @@ mod tests {
         let row = row(step);
         assert!(row.tps.is_unknown() && row.visits == 0, "{row:?}");
         assert_eq!(token_headline(&[row]), None);
+    }
+
+    fn looks(disks: &[(&str, u64)], counters: &[(&str, u64)]) -> (Sample, Sample) {
+        let at = |times: u64| Sample {
+            disks: disks
+                .iter()
+                .map(|(disk, bytes)| ((*disk).to_owned(), Disk { read_bytes: 5 + bytes * times, ..Disk::default() }))
+                .collect(),
+            vm: counters.iter().map(|(key, by)| ((*key).to_owned(), 7 + by * times)).collect(),
+            ..Sample::default()
+        };
+        (at(0), at(1))
+    }
+
+    /// A disk that nobody looked at gave an unknown number of bytes, not none: the model would have been said to fit.
+    #[test]
+    fn what_was_read_is_told_from_what_is_not_known() {
+        let area = |disk: &str| AreaSeen { disk: Some(disk.to_owned()), ..AreaSeen::default() };
+        let load = Load { page: Bytes(4096), areas: vec![area("sda"), area("sda"), area("sdb")], ..Load::default() };
+        let read = |mapped: bool, (a, b): (Sample, Sample)| {
+            weights_read(&load, &Generated { mapped, ..Generated::default() }, &a, &b)
+        };
+        assert_eq!(read(true, looks(&[("sda", 300), ("sdb", 20), ("sdc", 9)], &[])), Some(320.0));
+        assert_eq!(read(true, looks(&[("sda", 300)], &[("pswpin", 9)])), None);
+        assert_eq!(read(false, looks(&[("sda", 300)], &[("pswpin", 2), ("zswpin", 1)])), Some(3.0 * 4096.0));
+        assert_eq!(read(false, looks(&[], &[("pswpin", 2)])), Some(2.0 * 4096.0));
+        assert_eq!(read(false, looks(&[("sda", 300)], &[])), None);
     }
 }
