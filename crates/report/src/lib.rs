@@ -15,6 +15,7 @@ pub mod openmetrics;
 pub mod terminal;
 mod view;
 mod words;
+mod workload;
 
 pub use terminal::Style;
 pub use view::view;

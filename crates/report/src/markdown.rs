@@ -5,6 +5,7 @@ use crate::html::check::overview;
 use crate::html::page::headline;
 use crate::view::origin;
 use crate::words;
+use crate::workload;
 use basics::units::significant;
 use basics::{Bytes, Nanos};
 use record::Record;
@@ -111,8 +112,17 @@ fn figures(entry: &Entry<'_>) -> String {
     if let Some(figures) = study::published::figures(&entry.view).filter(|_| drawn.is_empty()) {
         let _ = writeln!(out, "```text\n{}\n```\n", figures.lines().join("\n"));
     }
+    for told in workload::rows(&entry.view) {
+        out.push_str(&table(&heads(told.heads), &told.rows));
+        out.push('\n');
+        for (tier, why) in told.whys {
+            let _ = writeln!(out, "- {}: {}", plain(&tier), plain(&why));
+        }
+        out.push('\n');
+    }
     let mut rows = Vec::new();
-    let others = record.steps.iter().zip(&entry.steps).filter(|(step, _)| !drawn.contains(&step.index));
+    let others = record.steps.iter().zip(&entry.steps);
+    let others = others.filter(|(step, _)| !drawn.contains(&step.index) && !workload::is_told(step.job.engine));
     for (step, summary) in others {
         let sides = [("read", &summary.read), ("write", &summary.write)];
         for (way, side) in sides.into_iter().filter_map(|(way, side)| Some((way, side.as_ref()?))) {

@@ -442,7 +442,7 @@
     const title = (which) => look[which].title?.text.replace(/<br>/g, " ").replace(/ \(log.*\)/, "") ?? "";
     const latencies = (name) => (/latency/.test(name) ? `${name} (µs)` : name);
     const lines = traces.flatMap((trace) => trace.x.map((x, i) => [trace.names?.[i] ?? trace.named ?? trace.name, trace.raw?.[i] ?? x,
-      latencies(title((trace.yaxis ?? "y").replace("y", "yaxis"))), trace.y[i], (trace.error_y ?? trace.error_x)?.array?.[i]]).filter((line) => line[1] !== null && line[3] !== null));
+      latencies(title((trace.yaxis ?? "y").replace("y", "yaxis"))), trace.y[i], (trace.error_y ?? trace.error_x)?.array?.[i]]).filter((line, i) => i >= (trace.lead ?? 0) && line[1] !== null && line[3] !== null));
     return [["series", latencies(title("xaxis")), "figure", "value", "ci95"], ...lines].map((line) => line.map(cell).join(",")).join("\n") + "\n";
   }
   const offer = (chart) => {
@@ -464,6 +464,7 @@
       drawn.push(ladder);
     } else $("chart-ladder").hidden = true;
   }
+  if ($("chart-tokens")) tokenCharts({ $, steps, state, css, colorOf, axis, layout, show, three, plain, narrow, endLabels, choice, segment, drawn });
   if (measured.length) {
     chips();
     const names = [...new Set(measured.map((step) => step.name))];

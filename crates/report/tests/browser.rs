@@ -124,6 +124,30 @@ fn a_browser_draws_every_chart_without_an_error() {
     let sweep = seen.console.iter().find(|line| line.contains("series,queue depth,")).unwrap();
     assert!(sweep.contains(" / x,1,") && sweep.contains(" / y,16,"), "{sweep}");
 
+    // A model's tokens: four panels on one axis and three places for its bytes; what one tier lacks is named, not drawn.
+    let (swapped, mapped) = (support::tokens_record(false), support::tokens_record(true));
+    let tokens = write("tokens.html", &[&swapped]);
+    let pages = write("tokens-mapped.html", &[&mapped]);
+    for (page, places) in [(&tokens, 3), (&pages, 2)] {
+        let seen = open(&program, page, 1, (1280, 900), None);
+        assert_eq!(seen.console, Vec::<String>::new());
+        assert_eq!(chart(&seen.dom, "chart-tokens").matches("class=\"trace scatter").count(), 4);
+        assert!(chart(&seen.dom, "chart-tokens").contains("first token, 4.1 s"));
+        assert_eq!(chart(&seen.dom, "chart-lay").matches("class=\"trace scatter").count(), places);
+    }
+    let other = folder.join("tokens-zram.html");
+    let turn = "<script>const tier = document.querySelector('[data-for=tokens] select'); tier.value = '1';\
+                tier.dispatchEvent(new Event('change'));\
+                document.querySelectorAll('[data-for=tokens] .segment button').forEach((button) => button.click());\
+                document.querySelectorAll('#tokens .note').forEach((note) => console.log(note.textContent));</script></body>";
+    let text = std::fs::read_to_string(&tokens).unwrap();
+    std::fs::write(&other, text.replace("</body>", turn)).unwrap();
+    let seen = open(&program, &other, 1, (1280, 900), None);
+    let told = seen.console.join("\n");
+    assert!(told.contains("Not known here: temperature.") && told.contains("is not known of zram"), "{told}");
+    assert_eq!(seen.console.len(), 2, "{told}");
+    assert_eq!(chart(&seen.dom, "chart-tokens").matches("class=\"trace scatter").count(), 3);
+
     // A telephone that is turned: what was drawn at 700 px is drawn anew for 400, and nothing holds the page wider.
     let turned = folder.join("turned.html");
     let turn = "<body style='margin:0'><iframe src='inside.html' style='border:0;width:700px;height:900px'></iframe>\
@@ -152,7 +176,12 @@ fn a_browser_draws_every_chart_without_an_error() {
     let narrow = folder.join("narrow.html");
     let frame = "<body style='margin:0'><iframe src='check.html' style='border:0;width:360px;height:9800px'></iframe>";
     std::fs::write(&narrow, frame).unwrap();
+    let narrow_tokens = folder.join("tokens-narrow.html");
+    std::fs::write(&narrow_tokens, frame.replace("check.html", "tokens.html").replace("360px", "400px")).unwrap();
     for (name, page, scheme, size) in [
+        ("tokens.png", &tokens, 1, (1280, 3600)),
+        ("tokens-dark.png", &pages, 0, (1280, 3600)),
+        ("tokens-narrow.png", &narrow_tokens, 1, (500, 4600)),
         ("light.png", &checked, 1, (1280, 6400)),
         ("dark.png", &checked, 0, (1280, 6400)),
         ("narrow.png", &narrow, 1, (500, 9800)),

@@ -4,6 +4,7 @@
 use super::Entry;
 use super::page::Page;
 use super::sweeps;
+use super::timeline;
 use crate::view::measured;
 use crate::words;
 use basics::units::significant;
@@ -15,7 +16,7 @@ use serde_json::{Map, Value, json};
 use study::{LatencySummary, SideSummary, Stall, StepSummary};
 
 /// Most points of one step's series; longer series are joined.
-const POINTS: usize = 1200;
+pub(super) const POINTS: usize = 1200;
 /// Operations that must lie beyond a percentile for it to be drawn, as for the percentiles in the tables.
 const BEYOND: f64 = 10.0;
 
@@ -58,6 +59,7 @@ fn step(record: &Record, step: &StepRecord, summary: &StepSummary, stalls: &[Sta
     if words::partial(step) {
         label.push_str(", partial");
     }
+    let samples = measured(record, step);
     let series = joined(record.intervals.iter().filter(|(of, _)| *of == step.index).map(|(_, interval)| interval));
     json!({
         "index": step.index,
@@ -76,7 +78,8 @@ fn step(record: &Record, step: &StepRecord, summary: &StepSummary, stalls: &[Sta
         "write": side(&step.write, summary.write.as_ref()),
         "series": series,
         "stalls": stalls.iter().map(|stall| [stall.from.secs(), stall.to.secs()]).collect::<Vec<_>>(),
-        "machine": machine(&measured(record, step), step.measured_from.unwrap_or_default()),
+        "machine": machine(&samples, step.measured_from.unwrap_or_default()),
+        "tokens": timeline::tokens(step, &samples),
     })
 }
 
@@ -162,7 +165,7 @@ fn joined<'a>(intervals: impl Iterator<Item = &'a Interval>) -> Value {
 }
 
 /// Four significant digits: a drawing needs no more, and the file stays small.
-fn short(value: f64) -> Value {
+pub(super) fn short(value: f64) -> Value {
     if value == 0.0 || !value.is_finite() {
         return json!(0);
     }
@@ -200,7 +203,7 @@ fn cpu_shares(before: &Sample, after: &Sample) -> Option<(f64, f64)> {
     (all > 0.0).then(|| (100.0 * (all - idle - iowait) / all, 100.0 * iowait / all))
 }
 
-fn rate(before: &Sample, after: &Sample, counter: &str) -> Option<f64> {
+pub(super) fn rate(before: &Sample, after: &Sample, counter: &str) -> Option<f64> {
     let width = (after.at - before.at).secs();
     let grown = after.vm.get(counter)?.saturating_sub(*before.vm.get(counter)?);
     (width > 0.0).then(|| grown as f64 / width)

@@ -10,6 +10,7 @@ pub(crate) mod page;
 mod pipe;
 mod run;
 mod sweeps;
+mod timeline;
 mod tokens;
 
 use crate::view::view;
@@ -61,8 +62,8 @@ pub fn report(records: &[&Record]) -> String {
     let page = page::page(&entries);
     let whole = Whole {
         css: include_str!("../../templates/report.css").to_owned(),
-        js: include_str!("../../templates/report.js").to_owned(),
-        plotly: if page.has_charts { plotly_js() } else { String::new() },
+        js: concat!(include_str!("../../templates/tokens.js"), include_str!("../../templates/report.js")).to_owned(),
+        plotly: if page.has_charts || page.has_tokens { plotly_js() } else { String::new() },
         data: script_json(&charts::data(&entries, &page)),
         page,
     };

@@ -8,7 +8,7 @@ use super::load::{Workload, workload};
 use super::pipe::{self, Pipe};
 use super::run::{RunText, run_text};
 use super::sweeps;
-use super::tokens::{Tokens, tokens};
+use super::tokens::{Model, models};
 use crate::words;
 use basics::units::significant;
 use machine::{Tier, TierKind};
@@ -32,8 +32,10 @@ pub struct Page {
     pub ladder: Vec<Rung>,
     /// One for each run that is a workload.
     workloads: Vec<Workload>,
-    /// One for each run in which a language model made tokens.
-    models: Vec<Tokens>,
+    /// One for each language model that made tokens in a run.
+    models: Vec<Model>,
+    /// False: no token was made, so there is no timeline of them.
+    pub has_tokens: bool,
     pipes: Vec<Pipe>,
     findings: Vec<FindingText>,
     /// One for each run of `check` that can be judged.
@@ -80,6 +82,7 @@ pub fn page(entries: &[Entry<'_>]) -> Page {
         ladder: Vec::new(),
         workloads: Vec::new(),
         models: Vec::new(),
+        has_tokens: records.iter().any(|record| record.steps.iter().any(made_tokens)),
         pipes: Vec::new(),
         findings: Vec::new(),
         good_for: Vec::new(),
@@ -111,7 +114,7 @@ pub fn page(entries: &[Entry<'_>]) -> Page {
         let text = |finding| finding_text(finding, &record.run.id, of_run.clone(), &color_of);
         page.findings.extend(entry.findings.iter().map(text));
         page.workloads.extend(workload(entry, of_run.clone(), &color_of));
-        page.models.extend(tokens(entry, of_run.clone(), &color_of));
+        page.models.extend(models(entry, of_run.as_deref(), &color_of));
         let Some(study) = &entry.study else { continue };
         page.ladder.extend(study.tiers.iter().filter_map(|tier| rung(tier, label(&tier.name), color_of(&tier.name))));
         let heading = of_run.as_ref().map(|run| match study.headline.as_str() {
@@ -127,6 +130,11 @@ pub fn page(entries: &[Entry<'_>]) -> Page {
 
 fn measured(step: &StepRecord) -> bool {
     step.read.operations() + step.write.operations() > 0
+}
+
+fn made_tokens(step: &StepRecord) -> bool {
+    let generated = step.load.as_ref().and_then(|load| load.generated.as_ref());
+    generated.is_some_and(|generated| !generated.tokens.is_empty())
 }
 
 fn title(records: &[&Record]) -> String {

@@ -1,25 +1,31 @@
-//! A language model's tiers as bars: tokens a second on each, with what was read for a token, the bound, and the reason in words.
+//! A language model's tiers as bars: tokens a second on each, with the figures behind it and the reason in words. How they came
+//! one after the other is drawn from what [`super::timeline`] gives.
 
 use super::Entry;
 use basics::Known;
 use basics::units::significant;
 use serde::Serialize;
+use study::TokenRow;
 
 #[derive(Serialize)]
-pub struct Tokens {
+pub struct Model {
     /// The run, where there are several.
     heading: Option<String>,
+    /// Its name, where one is known.
+    name: String,
     rows: Vec<Row>,
 }
 
 #[derive(Serialize)]
 struct Row {
-    model: String,
     tier: String,
     color: usize,
     /// Of the fastest row, in per cent; unknown where nothing was measured.
     percent: Option<f64>,
+    /// Tokens a second, or why there are none.
     tps: String,
+    /// The least and the most of several visits.
+    range: Option<String>,
     total: String,
     load: String,
     first: String,
@@ -31,21 +37,32 @@ struct Row {
     why: String,
 }
 
-/// The rows of a run in which a model made tokens.
-pub fn tokens(entry: &Entry<'_>, heading: Option<String>, color: &dyn Fn(&str) -> usize) -> Option<Tokens> {
+/// The models that made tokens in a run: several on one page each have their own fastest tier.
+pub fn models(entry: &Entry<'_>, heading: Option<&str>, color: &dyn Fn(&str) -> usize) -> Vec<Model> {
     let rows = study::token_rows(&entry.view);
-    let best = rows.iter().filter_map(|row| row.tps.get().copied()).fold(0.0, f64::max);
-    let scaled = |value: &Known<f64>, by: f64| match value.get() {
-        Some(value) => significant(value * by),
-        None => "–".to_owned(),
+    let mut names: Vec<&str> = Vec::new();
+    for row in &rows {
+        names.extend((!names.contains(&row.model.as_str())).then_some(row.model.as_str()));
+    }
+    let of = |name: &str| {
+        let rows: Vec<&TokenRow> = rows.iter().filter(|row| row.model == name).collect();
+        let best = rows.iter().filter_map(|row| row.tps.get().copied()).fold(0.0, f64::max);
+        let rows = rows.into_iter().map(|of| row(of, best, color(&of.tier))).collect();
+        Model { heading: heading.map(str::to_owned), name: name.to_owned(), rows }
     };
+    names.into_iter().map(of).collect()
+}
+
+fn row(row: &TokenRow, best: f64, color: usize) -> Row {
+    let scaled =
+        |value: &Known<f64>, by: f64| value.get().map_or_else(|| "–".to_owned(), |value| significant(value * by));
     let one = |value: &Known<f64>| scaled(value, 1.0);
-    let row = |row: &study::TokenRow| Row {
-        model: row.model.clone(),
+    Row {
         tier: row.tier.clone(),
-        color: color(&row.tier),
+        color,
         percent: row.tps.get().filter(|_| best > 0.0).map(|tps| 100.0 * tps / best),
-        tps: one(&row.tps),
+        tps: row.tps.get().map_or_else(|| row.tps.to_string(), |tps| significant(*tps)),
+        range: row.range_tps.map(|(least, most)| format!("{}–{}", significant(least), significant(most))),
         total: one(&row.total_s),
         load: one(&row.load_s),
         first: one(&row.ttft_s),
@@ -55,6 +72,5 @@ pub fn tokens(entry: &Entry<'_>, heading: Option<String>, color: &dyn Fn(&str) -
         cpu: one(&row.cpu_percent),
         iowait: one(&row.iowait_percent),
         why: row.why.clone(),
-    };
-    (!rows.is_empty()).then(|| Tokens { heading, rows: rows.iter().map(row).collect() })
+    }
 }

@@ -5,6 +5,7 @@ use super::lay::{Align, Grid, Tone};
 use super::{Style, memory};
 use crate::view::view;
 use crate::words;
+use crate::workload::called;
 use basics::Known;
 use basics::units::significant;
 use record::Record;
@@ -49,12 +50,6 @@ pub(super) fn table(record: &Record, style: &Style) -> Option<String> {
         out.push_str(&style.paragraph("  note  ", &note, Tone::Faint));
     }
     Some(out)
-}
-
-/// A row's name: with its model where there are several.
-fn called(row: &TokenRow, rows: &[TokenRow]) -> String {
-    let several = rows.iter().any(|other| other.model != row.model);
-    if several { format!("{} on {}", row.model, row.tier) } else { row.tier.clone() }
 }
 
 /// The table of the first article: for each model four figures, a column for each tier, and how many times faster the last

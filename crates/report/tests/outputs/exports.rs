@@ -111,6 +111,28 @@ fn a_table_has_as_many_fields_in_each_line() {
     }
 }
 
+/// A visit to a tier is a line, also one that did not fit; a run of another kind has none of its columns.
+#[test]
+fn a_workload_has_its_own_columns() {
+    let text = csv::run(&support::tokens_record(false)).unwrap();
+    let plain = csv::run(&support::sda_record(1.0)).unwrap();
+    let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
+    let heads = &lines[0];
+    assert!(text.starts_with(plain.lines().next().unwrap()) && !plain.contains("tps"), "{heads:?}");
+    let of = |line: &[&str], head: &str| line[heads.iter().position(|other| *other == head).unwrap()].to_owned();
+    assert_eq!(lines.len(), 6);
+    let optane = &lines[1];
+    assert_eq!((of(optane, "tier").as_str(), of(optane, "model").as_str()), ("optane", "gemma2:2b"));
+    assert!(
+        of(optane, "tps").parse::<f64>().unwrap() > 1.0 && of(optane, "bytes_per_token").parse::<f64>().unwrap() > 1e6
+    );
+    assert_eq!(of(optane, "passes_per_s"), "");
+    let none = &lines[5];
+    assert_eq!((of(none, "tier").as_str(), of(none, "ops").as_str(), of(none, "tps").as_str()), ("none", "", ""));
+    assert!(of(none, "why").starts_with("does not fit"), "{none:?}");
+    assert!(lines[1..5].iter().all(|line| line.len() >= heads.len()));
+}
+
 /// As people read it: terminal and page.
 fn shown(record: &record::Record) -> [String; 2] {
     let style = Style { width: 100, color: false, unicode: true, zone: TimeZone::UTC };

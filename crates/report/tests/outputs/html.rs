@@ -1,6 +1,7 @@
 //! The page's structure: whole, offline, escaped.
 
 use super::support;
+use basics::job::Engine;
 use report::html::report;
 
 /// The page without the library that draws and without what the script reads.
@@ -155,4 +156,110 @@ fn sweeps_of_two_runs_are_drawn_side_by_side() {
     assert!(published.iter().filter(largest).any(|point| point["mbps"] == 2300.0));
     // A run without a curve has none of it.
     assert!(!own_part(&report(&[support::check_record()])).contains("Left out"));
+}
+
+/// What the page's script reads.
+fn data(page: &str) -> serde_json::Value {
+    let (_, data) = page.split_once("id=\"data\">").unwrap();
+    serde_json::from_str(data.split_once("</script>").unwrap().0).unwrap()
+}
+
+#[test]
+fn a_language_model_has_its_bars_its_reasons_and_its_timeline() {
+    let page = report(&[&support::tokens_record(false)]);
+    let own = own_part(&page);
+    for words in [
+        "<h1>On optane gemma2:2b makes ",
+        "href=\"#tokens\"",
+        "id=\"chart-tokens\"",
+        "id=\"chart-lay\"",
+        "<h3>gemma2:2b</h3>",
+        "<b>zram</b> compressed memory is taken from what should hold the weights",
+        "<span class=\"missing\">does not fit</span>",
+        "<b>none</b> does not fit: ",
+    ] {
+        assert!(own.contains(words), "{words}");
+    }
+    assert!(!own.contains("<section aria-label=\"Under pressure\">"), "it touches no memory by itself");
+    let data = data(&page);
+    let steps = data["runs"][0]["steps"].as_array().unwrap();
+    let tokens = &steps[0]["tokens"];
+    assert_eq!((tokens["first"].as_f64(), tokens["of"].as_u64()), (Some(4.1), Some(48)));
+    let column = |value: &serde_json::Value| value.as_array().unwrap().clone();
+    let (at, took) = (column(&tokens["at"]), column(&tokens["took"]));
+    assert_eq!((at.len(), took.len()), (47, 47), "the first is the prompt's");
+    assert!((took[0].as_f64().unwrap() - (at[0].as_f64().unwrap() - 4.1)).abs() < 1e-2);
+    // On the prompt's clock, which began 3 s after the observer's.
+    let meanwhile = &tokens["meanwhile"];
+    assert_eq!(meanwhile["t"][0], 0);
+    let mean = |name: &str| {
+        let known: Vec<f64> = column(&meanwhile[name]).iter().filter_map(serde_json::Value::as_f64).collect();
+        known.iter().sum::<f64>() / known.len() as f64
+    };
+    assert!(mean("faults") > 1000.0 && mean("read") > 100.0 && mean("temperature") > 48.0);
+    assert_eq!(column(&tokens["lay"]["swap"]).len(), 60);
+    // What nobody saw is unknown, not zero; a step that made no token has no timeline.
+    let zram = &steps[1]["tokens"];
+    assert!(column(&zram["meanwhile"]["temperature"]).iter().all(serde_json::Value::is_null));
+    assert_eq!(column(&zram["lay"]["t"]), Vec::<serde_json::Value>::new());
+    assert!(steps[4]["tokens"].is_null());
+    assert!(!own_part(&report(&[support::check_record()])).contains("id=\"tokens\""));
+}
+
+/// A run of a real runner has several models: each is a table with its own fastest tier, and is named where a tier alone says
+/// too little.
+#[test]
+fn each_model_of_a_run_has_its_own_table() {
+    let mut record = support::tokens_record(true);
+    let names = ["gemma2:2b", "gemma2:2b", "qwen2.5:1.5b", "gemma2:2b", "qwen2.5:1.5b"];
+    for (step, name) in record.steps.iter_mut().zip(names) {
+        step.name = name.to_owned();
+        step.job.engine = Engine::Served;
+        step.engine.iter_mut().for_each(|engine| engine.used = Engine::Served);
+        let generated = step.load.as_mut().and_then(|load| load.generated.as_mut());
+        generated.into_iter().for_each(|generated| generated.model = name.to_owned());
+    }
+    let page = report(&[&record]);
+    let own = own_part(&page);
+    let at = |words: &str| own.find(words).unwrap_or_else(|| panic!("{words}"));
+    assert!(at("<h3>gemma2:2b</h3>") < at("<h3>qwen2.5:1.5b</h3>"));
+    assert_eq!(own.matches("style=\"width:100.0%\"").count(), 2, "each has its fastest");
+    assert!(!own.split_once("</nav>").unwrap().0.contains("<section"), "the sections stand below their list");
+    assert_eq!(data(&page)["runs"][0]["steps"][2]["tokens"]["model"], "qwen2.5:1.5b");
+    let text = report::markdown::report(&[&record]);
+    assert!(text.contains("\n| gemma2:2b on optane | ") && text.contains("\n- qwen2.5:1.5b on none: "), "{text}");
+}
+
+/// Where the disk below a file is not known, what all disks gave is taken, and is called so.
+#[test]
+fn what_all_disks_gave_is_called_so() {
+    let mut record = support::tokens_record(true);
+    record.steps.iter_mut().filter_map(|step| step.load.as_mut()).for_each(|load| load.areas.clear());
+    let of = |record: &record::Record| data(&report(&[record]))["runs"][0]["steps"][0]["tokens"].clone();
+    assert_eq!(of(&record)["from"], "disks");
+    assert!(of(&record)["meanwhile"]["read"].as_array().unwrap().iter().all(serde_json::Value::is_null));
+    assert_eq!(of(&support::tokens_record(true))["from"], "disk");
+    assert_eq!(of(&support::tokens_record(false))["from"], "swap");
+}
+
+/// Mapped weights are read from the tier's disk; one that was not looked at gave an unknown rate.
+#[test]
+fn mapped_weights_are_read_from_the_disk() {
+    let mut record = support::tokens_record(true);
+    let read = |record: &record::Record| {
+        let column = data(&report(&[record]))["runs"][0]["steps"][0]["tokens"]["meanwhile"]["read"].clone();
+        column.as_array().unwrap().iter().filter_map(serde_json::Value::as_f64).collect::<Vec<_>>()
+    };
+    assert!(read(&record).iter().all(|mbps| *mbps > 10.0));
+    record.samples.iter_mut().for_each(|(_, sample)| sample.disks.clear());
+    assert_eq!(read(&record), Vec::<f64>::new());
+}
+
+/// A real runner's step counts tokens and no operations: it has its charts, and none of those of operations.
+#[test]
+fn tokens_alone_carry_the_library() {
+    let mut record = support::tokens_record(false);
+    record.steps.iter_mut().for_each(|step| step.read = basics::Side::default());
+    let page = report(&[&record]);
+    assert!(page.contains("plotly.js v") && page.contains("id=\"chart-tokens\"") && !page.contains("id=\"curves\""));
 }

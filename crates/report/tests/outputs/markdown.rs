@@ -54,3 +54,14 @@ fn names_do_not_become_markup() {
     assert!(text.contains("a\\|b\\*c\\_&lt;d>\\`"), "{text}");
     assert_eq!(tables(&text), 1);
 }
+
+#[test]
+fn a_language_model_is_its_tiers_and_their_reasons() {
+    let text = report(&[&support::tokens_record(false)]);
+    assert_eq!(tables(&text), 1, "{text}");
+    for words in
+        ["| tier | tokens/s | total s | ", "\n| optane | ", "\n| none | does not fit | ", "\n- none: does not fit: "]
+    {
+        assert!(text.contains(words), "{words} is not in {text}");
+    }
+}

@@ -2,6 +2,10 @@
 //! made up; they are laid into real histograms and intervals so that `study` and `report` see what a run gives them.
 #![allow(dead_code, reason = "each test binary takes what it needs of this module")]
 
+mod tokens;
+
+pub use tokens::tokens_record;
+
 use basics::job::{Block, Direction, Engine, Order, Stop, Sync};
 use basics::plan::{LeftOut, Plan};
 use basics::{Bytes, EngineUse, Interval, Job, Known, Latencies, Nanos, Side, Why};

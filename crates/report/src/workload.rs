@@ -1,0 +1,169 @@
+//! The tiers of a workload as rows of text, for the outputs that are tables of text alone: Markdown for people, CSV for
+//! programs. Terminal and page lay out their own.
+
+use basics::Known;
+use basics::job::Engine;
+use basics::units::significant;
+use study::{LoadRow, RunView, StepView, TokenRow};
+
+/// A table for people with the reason for each row.
+pub(crate) struct Rows {
+    pub heads: &'static [&'static str],
+    pub rows: Vec<Vec<String>>,
+    /// A tier and why its row is as it is.
+    pub whys: Vec<(String, String)>,
+}
+
+/// The step stands in such a row, so that its operations need none of their own.
+pub(crate) fn is_told(engine: Engine) -> bool {
+    matches!(engine, Engine::Touch | Engine::Decode | Engine::Served)
+}
+
+/// What a run says of its tiers; empty where it is no workload.
+pub(crate) fn rows(run: &RunView<'_>) -> Vec<Rows> {
+    let (touched, tokens) = (study::load_rows(run), study::token_rows(run));
+    let touched = Rows {
+        heads: &TOUCHED,
+        rows: touched.iter().map(load_row).collect(),
+        whys: touched.into_iter().map(|row| (row.tier, row.why)).collect(),
+    };
+    let tokens = Rows {
+        heads: &TOKENS,
+        rows: tokens.iter().map(|row| token_row(called(row, &tokens), row)).collect(),
+        whys: tokens.iter().map(|row| (called(row, &tokens), row.why.clone())).collect(),
+    };
+    [touched, tokens].into_iter().filter(|rows| !rows.rows.is_empty()).collect()
+}
+
+const TOUCHED: [&str; 9] = [
+    "swap",
+    "passes/s",
+    "memory MB/s",
+    "disk alone MB/s",
+    "major faults/s",
+    "a fault p50/p99 µs",
+    "swap in/out MB/s",
+    "CPU %",
+    "iowait %",
+];
+
+const TOKENS: [&str; 10] = [
+    "tier",
+    "tokens/s",
+    "total s",
+    "load s",
+    "first token s",
+    "read MB/token",
+    "bound tokens/s",
+    "of the bound %",
+    "CPU %",
+    "iowait %",
+];
+
+fn scaled(value: &Known<f64>, by: f64) -> String {
+    value.get().map_or_else(|| "–".to_owned(), |value| significant(value * by))
+}
+
+fn one(value: &Known<f64>) -> String {
+    scaled(value, 1.0)
+}
+
+/// The first figure of a row, or the reason why it has none.
+fn first(value: &Known<f64>) -> String {
+    value.get().map_or_else(|| value.to_string(), |value| significant(*value))
+}
+
+fn two(value: &Known<(f64, f64)>) -> String {
+    value.get().map_or_else(|| "–".to_owned(), |(a, b)| format!("{} / {}", significant(*a), significant(*b)))
+}
+
+fn load_row(row: &LoadRow) -> Vec<String> {
+    vec![
+        row.tier.clone(),
+        first(&row.passes_per_s),
+        one(&row.mbps),
+        one(&row.disk_mbps),
+        one(&row.faults_per_s),
+        two(&row.fault_us),
+        two(&row.swap_mbps),
+        one(&row.cpu_percent),
+        one(&row.iowait_percent),
+    ]
+}
+
+/// A row's name: with its model where there are several.
+pub(crate) fn called(row: &TokenRow, rows: &[TokenRow]) -> String {
+    let several = rows.iter().any(|other| other.model != row.model);
+    if several { format!("{} on {}", row.model, row.tier) } else { row.tier.clone() }
+}
+
+fn token_row(called: String, row: &TokenRow) -> Vec<String> {
+    vec![
+        called,
+        first(&row.tps),
+        one(&row.total_s),
+        one(&row.load_s),
+        one(&row.ttft_s),
+        scaled(&row.read_per_token, 1e-6),
+        one(&row.bound_tps),
+        scaled(&row.share_of_bound, 100.0),
+        one(&row.cpu_percent),
+        one(&row.iowait_percent),
+    ]
+}
+
+/// What [`visit`] gives, with its units.
+pub(crate) const VISIT: [&str; 20] = [
+    "passes_per_s",
+    "disk_MBps",
+    "major_faults_per_s",
+    "fault_p50_us",
+    "fault_p99_us",
+    "swap_in_MBps",
+    "swap_out_MBps",
+    "cpu_percent",
+    "iowait_percent",
+    "memory_full_percent",
+    "model",
+    "tps",
+    "total_s",
+    "load_s",
+    "ttft_s",
+    "bytes_per_token",
+    "touched_per_token",
+    "bound_tps",
+    "share_of_bound",
+    "why",
+];
+
+/// The figures of one visit to a tier, by the same rules as the tier's own row; nothing where one is not known, and
+/// nothing at all of a step that is no workload.
+pub(crate) fn visit(run: &RunView<'_>, step: &StepView<'_>) -> Option<Vec<String>> {
+    let alone = RunView { steps: vec![step.clone()], ..run.clone() };
+    let one = |value: &Known<f64>| value.get().map_or(String::new(), f64::to_string);
+    let (touched, tokens) = (study::load_rows(&alone), study::token_rows(&alone));
+    let of_touched = touched.first().map(|row| {
+        let pair = |pair: &Known<(f64, f64)>| {
+            pair.get().map_or_else(Default::default, |(a, b)| [a.to_string(), b.to_string()])
+        };
+        let [p50, p99] = pair(&row.fault_us);
+        let [swapped_in, swapped_out] = pair(&row.swap_mbps);
+        let mut line = vec![one(&row.passes_per_s), one(&row.disk_mbps), one(&row.faults_per_s), p50, p99];
+        line.extend([swapped_in, swapped_out, one(&row.cpu_percent), one(&row.iowait_percent)]);
+        line.push(one(&row.stalled_percent));
+        line.extend(std::iter::repeat_n(String::new(), 9));
+        line.push(row.why.clone());
+        line
+    });
+    of_touched.or_else(|| {
+        let row = tokens.first()?;
+        let mut line = vec![String::new(), one(&row.disk_mbps), one(&row.faults_per_s)];
+        line.extend(std::iter::repeat_n(String::new(), 4));
+        line.extend([one(&row.cpu_percent), one(&row.iowait_percent), String::new(), row.model.clone()]);
+        line.extend([&row.tps, &row.total_s, &row.load_s, &row.ttft_s, &row.read_per_token].map(one));
+        line.push(row.touched.map_or(String::new(), |bytes| bytes.0.to_string()));
+        line.extend([&row.bound_tps, &row.share_of_bound].map(one));
+        line.push(row.why.clone());
+        Some(line)
+    })
+}
