@@ -19,6 +19,8 @@ use std::collections::BTreeSet;
 const FITS: f64 = 0.01;
 /// A runner of mapped weights that holds more than this part of them in memory of its own has copied them there.
 const COPIED: f64 = 0.5;
+/// Where somebody waits for a page or a disk for more of the time than this, per cent, it is not the processors alone.
+const WAITED: f64 = 30.0;
 /// Busy for more of the time than this, the processors are what a token waits for.
 const BUSY: f64 = 85.0;
 
@@ -72,6 +74,8 @@ pub(crate) struct Visit {
     cpu: Option<(f64, f64)>,
     /// Share of its threads' time, per cent, that they spent on the weights.
     busy: Option<f64>,
+    /// Share of the time, per cent, in which somebody waited for memory or a disk.
+    waited: Option<f64>,
     faults: Option<f64>,
     /// Bytes for each token.
     pub read: Option<f64>,
@@ -143,6 +147,13 @@ impl Visit {
             ttft: first.secs(),
             cpu: ends.and_then(|(a, b)| cpu(a, b)),
             busy: generated.busy.map(|busy| 100.0 * busy.secs() / last.secs() / f64::from(generated.threads.max(1))),
+            waited: ends.zip(seconds).and_then(|((a, b), seconds)| {
+                let some = |name: &str| {
+                    let of = |sample: &Sample| sample.pressure_us.get(name).map(|(some, _)| *some);
+                    Some(of(b)?.saturating_sub(of(a)?) as f64 / 1e4 / seconds)
+                };
+                some("memory").zip(some("io")).map(|(memory, io)| memory.max(io))
+            }),
             faults: moved("pgmajfault").zip(seconds).map(|(faults, seconds)| faults / seconds),
             read: read.and_then(|bytes| if bytes > 0.0 { Some(bytes / seconds? / tps) } else { Some(0.0) }),
             zswap: zswap.map(|(cached, disk)| cached / (cached + disk)),
@@ -167,7 +178,8 @@ pub fn weights_read(load: &Load, generated: &Generated, a: &Sample, b: &Sample) 
         // What zswap answers is not counted as swapped in, and is not counted at all where there is no zswap.
         return Some((moved("pswpin")? + moved("zswpin").unwrap_or(0.0)) * load.page.0 as f64);
     }
-    if load.areas.is_empty() {
+    // Areas that are swapped to do not hold the file.
+    if load.areas.iter().all(|area| area.used.is_some()) {
         return moved("pgpgin").map(|kib| kib * 1024.0);
     }
     let disks: BTreeSet<&str> = load.areas.iter().filter_map(|area| area.disk.as_deref()).collect();
@@ -229,8 +241,12 @@ fn row(model: &str, tier: &str, steps: &[&StepView<'_>]) -> TokenRow {
             memory(watched, visit.map_or(0.0, |visit| visit.tps), Unit::Tokens)
         }),
     };
-    let busy = middle(&|visit| visit.busy.or(visit.cpu.map(|cpu| cpu.0))).get().copied();
-    row.why = why(&row, steps, busy, middle(&|visit| visit.zswap).get().copied());
+    let busy = middle(&|visit| visit.busy).get().copied();
+    // A runner's threads turn round while they wait for each other: busy as they look, one of them may wait for a page.
+    let waited = middle(&|visit| visit.waited).get().copied();
+    let turning = busy.is_none() && waited.is_none_or(|waited| waited > WAITED);
+    let busy = busy.or_else(|| row.cpu_percent.get().copied());
+    row.why = why(&row, steps, (busy, turning), middle(&|visit| visit.zswap).get().copied());
     row
 }
 
@@ -241,7 +257,7 @@ fn lacking(load: &Load, generated: &Generated) -> Option<f64> {
 }
 
 /// Why the row is as it is.
-fn why(row: &TokenRow, steps: &[&StepView<'_>], busy: Option<f64>, zswap: Option<f64>) -> String {
+fn why(row: &TokenRow, steps: &[&StepView<'_>], (busy, turning): (Option<f64>, bool), zswap: Option<f64>) -> String {
     let seen = steps.iter().rev().filter(|step| step.is_whole()).find_map(|step| step.load);
     let Some((load, generated)) = seen.and_then(|load| Some((load, load.generated.as_deref()?))) else {
         let failed = steps.iter().find_map(|step| step.failed);
@@ -266,7 +282,7 @@ fn why(row: &TokenRow, steps: &[&StepView<'_>], busy: Option<f64>, zswap: Option
         };
     }
     let bytes = Bytes(read as u64);
-    if let Some(busy) = busy.filter(|_| !compressed(load)) {
+    if let Some(busy) = busy.filter(|_| !compressed(load) && !turning) {
         return format!("the processors are the limit, {busy} % busy; {bytes} are read for each token beside");
     }
     let of_disk = row.disk_mbps.get().zip(row.tps.get()).map(|(disk, tps)| 100.0 * read * tps / 1e6 / disk);

@@ -30,7 +30,7 @@ pub fn tokens(step: &StepRecord, samples: &[&Sample]) -> Value {
 /// Where what is read of its weights comes from, by the rules of [`study::weights_read`].
 fn from(load: &Load, generated: &Generated) -> &'static str {
     match generated.mapped {
-        true if load.areas.is_empty() => "disks",
+        true if load.areas.iter().all(|area| area.used.is_some()) => "disks",
         true => "disk",
         false => "swap",
     }

@@ -17,7 +17,7 @@ use crate::RunError;
 use area::Area;
 use ballast::Ballast;
 use basics::curve::Watched;
-use basics::decoding::{Decoding, Generated, Serving};
+use basics::decoding::{Decoding, Generated, Server, Serving};
 use basics::pressure::{Area as SpecArea, Load, Pressed, Work, Zswap};
 use basics::{Bytes, Interval, Job, Nanos};
 use change::{Cgroup, Journal, Limits, Value};
@@ -313,7 +313,8 @@ fn of_runner(serving: &Serving, seen: Generated) -> Generated {
         model: serving.model.clone(),
         touched: serving.touched,
         besides: serving.cache,
-        mapped: serving.mapped.unwrap_or(file > own),
+        // llama-server maps its file unless it is told not to, and may hold a copy of what it repacked beside.
+        mapped: serving.mapped.unwrap_or(serving.server == Server::LlamaServer || file > own),
         threads: serving.threads.unwrap_or(0),
         ..seen
     }
