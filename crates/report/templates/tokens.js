@@ -14,6 +14,9 @@ const tokenCharts = ({ $, steps, state, css, colorOf, axis, layout, show, three,
   const seconds = (step, more = {}) => axis("seconds since the prompt was given", "linear", { range: [0, until(step)], ...more });
   const known = (column) => column.some((value) => value !== null);
 
+  // Where a chart is narrow, the drawing library's buttons would lie on the words above it.
+  const above = () => (narrow() ? 52 : 30);
+
   // The moment of the first token, over the whole height: before it the prompt is taken in.
   const first = (step) => {
     const at = step.tokens.first;
@@ -70,7 +73,7 @@ const tokenCharts = ({ $, steps, state, css, colorOf, axis, layout, show, three,
       top = bottom - GAP;
       return { type: "scatter", mode: "lines", named: named(step), yaxis: `y${number}`, ...panel.trace };
     });
-    show("chart-tokens", traces, layout({ margin: { l: 12, r: 16, t: 30, b: 12 }, xaxis: seconds(step, { anchor: `y${panels.length > 1 ? panels.length : ""}` }), ...axes, ...first(step) }));
+    show("chart-tokens", traces, layout({ margin: { l: 12, r: 16, t: above(), b: 12 }, xaxis: seconds(step, { anchor: `y${panels.length > 1 ? panels.length : ""}` }), ...axes, ...first(step) }));
     const joined = Math.ceil((tokens.of - 1) / Math.max(1, tokens.at.length));
     const missing = [["major faults", faults], [tokens.from === "swap" ? "what was swapped in" : given, read], ["temperature", temperature]].filter(([, column]) => !known(column)).map(([name]) => name);
     $("tokens-note").textContent = [
@@ -85,6 +88,7 @@ const tokenCharts = ({ $, steps, state, css, colorOf, axis, layout, show, three,
   // ---- where the bytes are ----------------------------------------------------------------------------------------
 
   const MIB = 1048576;
+  const inWords = (bytes) => (bytes >= 1024 * MIB ? `${three(bytes / (1024 * MIB))} GiB` : `${three(bytes / MIB)} MiB`);
   function lay() {
     const step = chosen();
     const { lay: where } = step.tokens;
@@ -108,17 +112,17 @@ const tokenCharts = ({ $, steps, state, css, colorOf, axis, layout, show, three,
     const chart = $("chart-lay");
     chart.hidden = false;
     const high = (Math.max(...all, 0) / size) * 1.06 || 1;
-    const height = chart.clientHeight - 95;
+    const height = chart.clientHeight - 65 - above();
     // From the top down, as names are moved apart.
     const texts = endLabels(labels, (y) => height * (1 - y / high), false, false);
     const mark = first(step);
     show("chart-lay", traces, layout({
-      margin: { l: 12, r: narrow() ? 80 : 100, t: 30, b: 12 }, xaxis: seconds(step), yaxis: axis(unit, "linear", { range: [0, high] }),
+      margin: { l: 12, r: narrow() ? 80 : 100, t: above(), b: 12 }, xaxis: seconds(step), yaxis: axis(unit, "linear", { range: [0, high] }),
       shapes: mark.shapes, annotations: [...mark.annotations, ...texts],
     }));
     chart.hidden = !traces.length;
     const absent = [["anonymous", "own pages in RAM"], ["file", "pages of files in RAM"], ["swap", "own pages in swap"]].filter(([key]) => !places.some(([kept]) => kept === key)).map(([, name]) => name);
-    const figures = places.map(([key, , name]) => `${three(where[key][last] / size)} ${unit} ${name}`).join(", ");
+    const figures = places.map(([key, , name]) => `${inWords(where[key][last])} ${name}`).join(", ");
     $("lay-note").textContent = !places.length ? `Where its bytes were is not known of ${named(step)}.`
       : last < 1 ? `Looked at once: ${figures}.` : `${named(step)}, at the end: ${figures}${absent.length ? `; no ${absent.join(", no ")}` : ""}.`;
   }

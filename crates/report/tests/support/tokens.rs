@@ -104,7 +104,7 @@ fn visited(visit: &Visit, mapped: bool, index: u32, started: f64) -> (StepRecord
         what: visit.tier.into(),
         disk: Some(format!("loop{index}")),
         sequential: (!zram)
-            .then_some((Bytes(400_000_000), Nanos::from_millis(if visit.each > 2.0 { 4400 } else { 930 }))),
+            .then_some((Bytes(400_000_000), Nanos::from_millis(if visit.each > 1.0 { 930 } else { 285 }))),
         compressed: zram.then_some(compressed),
         ..AreaSeen::default()
     };
