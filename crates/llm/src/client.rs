@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 const PAUSE: Duration = Duration::from_millis(20);
 /// For one such look.
 const LOOK: Duration = Duration::from_secs(2);
+const LEAST_LOOK: Duration = Duration::from_millis(500);
 /// Bytes of the text that a generation keeps.
 const MOST_TEXT: usize = 1 << 20;
 
@@ -67,6 +68,12 @@ impl Client {
         Ok(Client { runner, addr, model: model.to_owned(), setup, patience })
     }
 
+    /// The same with another patience.
+    #[must_use]
+    pub fn with_patience(&self, patience: Duration) -> Client {
+        Client { patience, ..self.clone() }
+    }
+
     fn asked(&self, what: &str) -> Asked {
         Asked { runner: self.runner, addr: self.addr, what: what.to_owned() }
     }
@@ -113,7 +120,8 @@ impl Client {
         };
         let began = Instant::now();
         loop {
-            let look = LOOK.min(patience.saturating_sub(began.elapsed()).max(PAUSE));
+            // The last look is not cut so short that nothing could be said in it.
+            let look = LOOK.min(patience.saturating_sub(began.elapsed()).max(LEAST_LOOK));
             let last = match self.request("say whether it is ready", path, None, Waiting { cancel, patience: look }) {
                 Ok(_) => return Ok(since(began)),
                 Err(LlmError::Cancelled) => return Err(LlmError::Cancelled),

@@ -149,12 +149,18 @@ mod tests {
     fn ticks_are_worth_what_the_rate_says() {
         let clock = Clock::best();
         let rate = clock.rate();
-        let first = clock.pair();
-        std::thread::sleep(Duration::from_millis(20));
-        let second = clock.pair();
-        let ticks = (second.ticks - first.ticks) as f64;
-        let (ours, kernels) = (rate.nanos(ticks), (second.nanos - first.nanos) as f64);
-        assert!((ours / kernels - 1.0).abs() < 1e-3, "{ours} ns by ticks, {kernels} ns by the kernel");
+        // A processor that is taken away between the two halves of a pair makes that pair wrong: the best of some counts.
+        let measured = |_| {
+            let first = clock.pair();
+            std::thread::sleep(Duration::from_millis(20));
+            let second = clock.pair();
+            let ticks = (second.ticks - first.ticks) as f64;
+            let (ours, kernels) = (rate.nanos(ticks), (second.nanos - first.nanos) as f64);
+            ((ours / kernels - 1.0).abs(), ticks, first)
+        };
+        let (off, ticks, first) = (0..8).map(measured).min_by(|a, b| a.0.total_cmp(&b.0)).unwrap();
+        let ours = rate.nanos(ticks);
+        assert!(off < 1e-3, "off by {off} of {ours} ns");
         assert!((rate.ticks(ours) - ticks).abs() < 1.0);
         assert!(Rate::between(first, first).is_none());
     }
@@ -162,7 +168,7 @@ mod tests {
     #[test]
     fn the_kernels_clock_ticks_in_nanoseconds() {
         assert_eq!(Clock::kernel().rate(), Rate { nanos_per_tick: 1.0 });
-        let pair = Clock::kernel().pair();
-        assert!(pair.ticks.abs_diff(pair.nanos) < 1_000_000);
+        let pairs = (0..8).map(|_| Clock::kernel().pair());
+        assert!(pairs.map(|pair| pair.ticks.abs_diff(pair.nanos)).min().unwrap() < 1_000_000);
     }
 }

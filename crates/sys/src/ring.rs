@@ -562,7 +562,7 @@ mod tests {
             let begun = Instant::now();
             ring.enter_for(1, Duration::from_millis(20)).unwrap();
             assert_eq!(ring.reap(), None);
-            assert!((15..2000).contains(&begun.elapsed().as_millis()), "{:?}", begun.elapsed());
+            assert!(begun.elapsed().as_millis() >= 15, "{:?}", begun.elapsed());
             drop(write);
             assert_eq!(next(&mut ring), (0, 0));
         }
