@@ -16,6 +16,10 @@ pub(crate) struct FolderChange {
     target: PathBuf,
     /// Who made it.
     uid: u32,
+    /// Device number of the directory that it is in: tells whether the same file system is mounted there. None in entries of older
+    /// versions.
+    #[serde(default)]
+    device: Option<u64>,
 }
 
 impl FolderChange {
@@ -34,7 +38,12 @@ impl Reversible for FolderChange {
         let about = match std::fs::symlink_metadata(&self.target) {
             Ok(about) => about,
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-                return Ok(Present::Before);
+                let above = self.target.parent().and_then(|above| std::fs::metadata(above).ok());
+                return Ok(match (above, self.device) {
+                    (_, None) => Present::Before,
+                    (Some(above), Some(device)) if above.dev() == device => Present::Before,
+                    _ => Present::Away("is on a file system that is not mounted there now".to_owned()),
+                });
             }
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 return Ok(Present::Away("cannot be looked at with the rights of this user".to_owned()));
@@ -82,7 +91,8 @@ impl Folder {
         let dir = std::fs::canonicalize(dir).map_err(fail)?;
         let number = random();
         let path = dir.join(format!("tiermark-{run}-{number:016x}"));
-        let change = FolderChange { target: path.clone(), uid: rustix::process::geteuid().as_raw() };
+        let device = Some(std::fs::metadata(&dir).map_err(fail)?.dev());
+        let change = FolderChange { target: path.clone(), uid: rustix::process::geteuid().as_raw(), device };
         let standing = journal.begin(run, format!("{run}-folder-{number:016x}"), Change::Folder(change))?;
         let folder = Folder { journal: journal.clone(), standing: Some(standing), path };
         std::fs::DirBuilder::new().mode(0o700).create(&folder.path).map_err(fail)?;
@@ -130,7 +140,9 @@ mod tests {
 
         // What stands there under that name, and is no folder, is somebody else's.
         let folder = Folder::make(&journal, "r", dir.path()).unwrap();
-        let change = FolderChange { target: folder.path().to_owned(), uid: rustix::process::geteuid().as_raw() };
+        let device = Some(std::fs::metadata(folder.path()).unwrap().dev());
+        let uid = rustix::process::geteuid().as_raw();
+        let change = FolderChange { target: folder.path().to_owned(), uid, device };
         assert_eq!(change.present().unwrap(), Present::Wanted);
         std::fs::remove_dir(folder.path()).unwrap();
         assert_eq!(change.present().unwrap(), Present::Before);

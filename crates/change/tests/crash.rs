@@ -148,6 +148,7 @@ fn press(dir: &Path, die_after: usize) {
     let sleeper = |script: &str| {
         let mut command = Command::new("sh");
         command.args(["-c", &format!("set -e; {script} exec sleep 60")]).stdin(Stdio::null());
+        command.env(change::cgroup::MARK, "1");
         command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     };
     let join = group.groups().iter().map(|dir| format!("echo $$ > {}/cgroup.procs; ", dir.display()));

@@ -284,6 +284,7 @@ fn toucher(group: &Cgroup, mib: u64) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "a_group_limits_swaps_and_ends_what_is_in_it", "--nocapture"])
         .env(ORDERS, format!("{mib}{groups}"))
+        .env(change::cgroup::MARK, "1")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

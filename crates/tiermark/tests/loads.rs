@@ -4,46 +4,16 @@
 
 mod common;
 
+use common::machine::{alone, machine};
 use common::{Home, Need, Place, Random, full, has_keys, possible};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
-
-/// Settings of the machine are nobody's own: one test at a time.
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// What must be as before, by its path: settings, swap areas, zram and loop devices, cgroups, mounts.
-fn machine() -> BTreeMap<String, String> {
-    let mut all = BTreeMap::new();
-    let settings = ["compressor", "enabled", "max_pool_percent", "zpool"]
-        .map(|name| format!("/sys/module/zswap/parameters/{name}"));
-    let settings =
-        settings.into_iter().chain(["page-cluster", "swappiness"].map(|name| format!("/proc/sys/vm/{name}")));
-    for path in settings.chain(["/proc/swaps".to_owned()]) {
-        all.extend(fs::read_to_string(&path).ok().map(|text| (path, text)));
-    }
-    let mut names = |folder: &str, which: &dyn Fn(&Path) -> bool| {
-        let entries = fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());
-        let mut names: Vec<PathBuf> = entries.filter(|path| which(path)).collect();
-        names.sort();
-        all.insert(folder.to_owned(), format!("{names:?}"));
-    };
-    let begins = |path: &Path, with: &str| path.file_name().unwrap().to_string_lossy().starts_with(with);
-    names("/sys/block", &|path| begins(path, "zram") || path.join("loop/backing_file").exists());
-    names("/sys/fs/cgroup", &|path| begins(path, "tiermark"));
-    names("/sys/fs/cgroup/memory", &|path| begins(path, "tiermark"));
-    names("/sys/fs/cgroup/unified", &|path| begins(path, "tiermark"));
-    let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
-    all.insert("mounts".to_owned(), mounts.lines().filter(|line| line.contains("tiermark")).collect());
-    all
-}
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
 
 fn has_memory_cgroup() -> bool {
     let v2 = fs::read_to_string("/sys/fs/cgroup/cgroup.controllers").unwrap_or_default();
@@ -264,6 +234,50 @@ fn what_makes_no_sense_is_one_sentence() {
     assert_eq!(plan["steps"].as_array().unwrap().len(), 2);
 }
 
+/// Somebody's shell, which is not tiermark's.
+struct Shell {
+    child: std::process::Child,
+    joined: AtomicBool,
+}
+
+impl Shell {
+    fn start() -> Self {
+        let mut command = std::process::Command::new("sh");
+        command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+        Shell { child: command.spawn().unwrap(), joined: AtomicBool::new(false) }
+    }
+
+    /// Put into tiermark's memory group, if there is one now.
+    fn is_in_a_group_of_ours(&self) -> bool {
+        let groups = ["/sys/fs/cgroup", "/sys/fs/cgroup/memory"].map(fs::read_dir).into_iter().flatten().flatten();
+        let ours = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with("tiermark-");
+        for group in groups.flatten().map(|entry| entry.path()).filter(ours) {
+            if fs::write(group.join("cgroup.procs"), self.child.id().to_string()).is_ok() {
+                self.joined.store(true, Relaxed);
+            }
+        }
+        self.was_in_a_group_of_ours()
+    }
+
+    fn was_in_a_group_of_ours(&self) -> bool {
+        self.joined.load(Relaxed)
+    }
+
+    fn answer(&mut self, question: &str) -> String {
+        writeln!(self.child.stdin.as_mut().unwrap(), "{question}").unwrap();
+        let mut line = String::new();
+        BufReader::new(self.child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        line.trim().to_owned()
+    }
+}
+
+impl Drop for Shell {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 /// Ballast in the cgroup, random touches, a card below: the run ends by itself, says why, and keeps what it had measured.
 #[test]
 fn the_watchdog_ends_a_run_that_only_waits() {
@@ -292,12 +306,29 @@ fn the_watchdog_ends_a_run_that_only_waits() {
         "90s",
         "--json",
     ];
-    let began = Instant::now();
-    let document = place.home.run(&words).code(1).json();
-    assert!(began.elapsed() < Duration::from_secs(80), "{:?}", began.elapsed());
+    let mut shell = Shell::start();
+    let done = AtomicBool::new(false);
+    let document = std::thread::scope(|scope| {
+        // Into the group once it is there, as somebody would who looks what is slow.
+        scope.spawn(|| {
+            while !done.load(Relaxed) && !shell.is_in_a_group_of_ours() {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        });
+        let document = place.home.run(&words).code(1).json();
+        done.store(true, Relaxed);
+        document
+    });
+    assert!(shell.was_in_a_group_of_ours(), "the group was never seen");
+    assert_eq!(shell.answer("echo it goes on"), "it goes on");
     assert_eq!(machine(), before);
     let step = &document["steps"][0];
     assert_eq!(step["state"], "failed", "{step}");
+    // Ended within ten seconds of the moment in which the limit was reached: what was stalled for less than the window of ten
+    // seconds cannot have been over it before.
+    let elapsed = document["elapsed_s"].as_f64().unwrap();
+    println!("the run took {elapsed} s of 90");
+    assert!(elapsed < 80.0, "{elapsed}");
     assert_eq!(step["ended_by"], "watchdog", "{step}");
     assert!(rows(&document)["sd-evo-pi5"]["why"].as_str().unwrap().contains("40 % was the limit"), "{document}");
     let record = place.home.last();

@@ -1,7 +1,7 @@
 //! A control group with limits of memory: what runs in it feels a smaller machine. The group, and the memory controller
 //! where it had to be given to the groups of a hierarchy, go when their owner is dropped, and at the next start after a
-//! kill, together with all processes inside. Which of the kernel's two interfaces there is (v1, v2, or both beside each
-//! other) is hidden here.
+//! kill, together with all processes of ours inside. Which of the kernel's two interfaces there is (v1, v2, or both beside each
+//! other) is hidden here. What somebody else put into the group goes on in the one above.
 
 mod undo;
 
@@ -17,6 +17,9 @@ use undo::lists;
 pub(crate) use undo::{ControllerChange, GroupChange};
 
 const CONTROLLER: &str = "memory";
+/// In the environment of every process that is started for a group, and so of those that it starts: they end with the group. A
+/// process without it was put there by somebody else, and goes to the group above instead.
+pub const MARK: &str = "TIERMARK_GROUP";
 /// What the names of all our groups begin with.
 const PREFIX: &str = "tiermark-";
 

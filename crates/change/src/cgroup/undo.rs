@@ -1,7 +1,7 @@
 //! The way back from a control group: what the journal knows of it and of the controller that was given for it, and how
 //! all that is inside is ended.
 
-use super::{CONTROLLER, PREFIX};
+use super::{CONTROLLER, MARK, PREFIX};
 use crate::error::ChangeError;
 use crate::kind::{Present, Reversible};
 use crate::value::write;
@@ -138,7 +138,22 @@ fn processes(dir: &Path) -> io::Result<Vec<Pid>> {
     Ok(text.lines().filter_map(|line| Pid::from_raw(line.parse().ok()?)).collect())
 }
 
-/// Kills what is inside, and removes the group and those within it.
+/// Whether it was started for a group of ours, or by one that was.
+fn is_ours(process: Pid) -> bool {
+    let environment = std::fs::read(format!("/proc/{}/environ", process.as_raw_nonzero())).unwrap_or_default();
+    let named = |one: &[u8]| one.strip_prefix(MARK.as_bytes()).is_some_and(|rest| rest.starts_with(b"="));
+    environment.split(|byte| *byte == 0).any(named)
+}
+
+/// Puts into the group above what somebody else put into this one: a shell from which the run was watched is not ours to end.
+/// True when it is there, or has ended.
+fn let_go(dir: &Path, process: Pid) -> bool {
+    let Some(above) = dir.parent() else { return false };
+    let moved = write(&above.join("cgroup.procs"), &process.as_raw_nonzero().to_string());
+    moved.is_ok() || moved.is_err_and(|error| Errno::from_io_error(&error) == Some(Errno::SRCH))
+}
+
+/// Kills what is inside and ours, and removes the group and those within it.
 fn remove(dir: &Path, until: Instant) -> io::Result<()> {
     loop {
         match empty(dir, until) {
@@ -176,11 +191,15 @@ fn empty(dir: &Path, until: Instant) -> io::Result<()> {
             let why = format!("{} processes in it do not end, even killed", inside.len());
             return Err(io::Error::new(io::ErrorKind::TimedOut, why));
         }
+        let kept = inside.iter().filter(|process| is_ours(**process) || !let_go(dir, **process)).count();
         // Linux 5.14, v2 only.
-        if write(&dir.join("cgroup.kill"), "1").is_err() {
-            inside.into_iter().for_each(|process| {
-                let _ = kill_process(process, Signal::KILL);
-            });
+        if kept == inside.len() && write(&dir.join("cgroup.kill"), "1").is_ok() {
+            std::thread::sleep(Duration::from_millis(5));
+            continue;
+        }
+        // Once more: one that was let go may have been somebody's who had this group's name, and is here no longer.
+        for process in processes(dir)?.into_iter().filter(|process| is_ours(*process)) {
+            let _ = kill_process(process, Signal::KILL);
         }
         std::thread::sleep(Duration::from_millis(5));
     }

@@ -63,6 +63,7 @@ impl Ballast {
         let words = serde_json::to_string(&Errand::Hold(hold)).map_err(|error| failed(error.to_string()))?;
         let mut command = Command::new(program);
         command.args(["load", "errand", &words]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.env(change::cgroup::MARK, "1");
         // Ctrl-C at a terminal is for the measuring process alone, which then ends this one.
         command.process_group(0);
         sys::child::dies_with_us(&mut command, rustix::process::Signal::KILL);

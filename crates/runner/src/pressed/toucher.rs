@@ -256,6 +256,8 @@ pub(crate) struct Touched {
     pub filled: Option<Nanos>,
     /// Of a model: when each token was there.
     pub tokens: Vec<Nanos>,
+    /// Tokens of the prompt and the time that they took, as a runner says.
+    pub prompt: Option<(u32, Nanos)>,
     /// CPU time that its threads spent on weights.
     pub busy: Option<Nanos>,
     /// Where its bytes were, once they were filled.
@@ -286,6 +288,7 @@ pub(crate) fn run(
         serde_json::to_string(&Errand::Touch(Box::new(task.clone()))).map_err(|error| failed(error.to_string()))?;
     let mut command = Command::new(program);
     command.args(["load", "errand", &words]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+    command.env(change::cgroup::MARK, "1");
     // Ctrl-C at a terminal is for the measuring process alone, which then ends this one.
     command.process_group(0);
     sys::child::dies_with_us(&mut command, rustix::process::Signal::KILL);
@@ -342,7 +345,7 @@ pub(crate) fn run(
                 end.ask(&mut child);
                 wait(&mut child);
                 let (outcome, lay) = (account.outcome(), watch.seen);
-                return Ok(Touched { outcome, filled, tokens, busy, lay, watched, ended_early });
+                return Ok(Touched { outcome, filled, tokens, prompt: None, busy, lay, watched, ended_early });
             }
             Told::Failed(what) => {
                 wait(&mut child);

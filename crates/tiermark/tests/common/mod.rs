@@ -4,6 +4,7 @@
 
 mod disk;
 mod emulated;
+pub mod machine;
 
 #[allow(unused_imports, reason = "as above")]
 pub use disk::{Disk, Undo, attach, sh, try_sh};
