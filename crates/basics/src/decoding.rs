@@ -161,6 +161,8 @@ pub struct Generated {
     pub load: Nanos,
     /// Tokens that were given, as it counts them.
     pub prompt: u32,
+    /// Computing them, up to the first token that was made, by the runner's own clock; none where it said nothing.
+    pub prompt_time: Option<Nanos>,
     /// When each token was there, since the prompt was given.
     pub tokens: Vec<Nanos>,
     /// Bytes of weights, keys and values that a token touches, where that is known.
@@ -177,7 +179,7 @@ pub struct Generated {
     pub lay: Vec<Lay>,
 }
 
-/// Where the bytes of a process were at a moment (`/proc/PID/smaps_rollup`).
+/// Where the bytes of a process were at a moment (`/proc/PID/status`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Lay {

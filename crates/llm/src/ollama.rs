@@ -26,9 +26,13 @@ fn options(setup: &Setup) -> Map<String, Value> {
     options
 }
 
+/// How long a model stays after the last request: longer than anything between two of ours takes, and not for ever in a server that
+/// is somebody else's, should nobody be left to put it away.
+const KEPT: &str = "10m";
+
 /// Loads a model: a request without a prompt.
 pub(crate) fn load(model: &str, setup: &Setup) -> String {
-    json!({ "model": model, "stream": false, "keep_alive": -1, "options": options(setup) }).to_string()
+    json!({ "model": model, "stream": false, "keep_alive": KEPT, "options": options(setup) }).to_string()
 }
 
 /// Puts it away.
@@ -52,7 +56,7 @@ pub(crate) fn generate(model: &str, setup: &Setup, prompt: &Prompt) -> String {
         options.insert("repeat_last_n".to_owned(), 64.into());
     }
     let body = json!({
-        "model": model, "prompt": prompt.text, "raw": true, "stream": true, "keep_alive": -1, "options": options,
+        "model": model, "prompt": prompt.text, "raw": true, "stream": true, "keep_alive": KEPT, "options": options,
     });
     body.to_string()
 }

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 const FEW: f64 = 10.0;
 /// Readahead by address takes at most 2 to the power of this many pages, whatever vm.page-cluster is
 /// (`SWAP_RA_ORDER_CEILING` in mm/swap_state.c, 64-bit).
-const READAHEAD_ORDER: u32 = 5;
+pub(crate) const READAHEAD_ORDER: u32 = 5;
 /// A compressed cache that answers so much of what is read answers for the tier.
 const MOSTLY: f64 = 0.9;
 

@@ -3,7 +3,7 @@
 
 use crate::curve::{Memory, Unit, memory};
 use crate::findings::times;
-use crate::load::{best_watched, by_tier, cpu, disk, unmeasured};
+use crate::load::{READAHEAD_ORDER, best_watched, by_tier, cpu, disk, unmeasured};
 use crate::model::{RunView, StepView};
 use basics::decoding::Generated;
 use basics::job::Engine;
@@ -39,6 +39,8 @@ pub struct TokenRow {
     pub tps: Known<f64>,
     /// From the prompt to the first token, s.
     pub ttft_s: Known<f64>,
+    /// Tokens of the prompt that were computed in a second.
+    pub prompt_tps: Known<f64>,
     /// Share of all processors' time that was used, per cent.
     pub cpu_percent: Known<f64>,
     /// Share of all processors' time that was idle with I/O under way, per cent.
@@ -71,6 +73,7 @@ pub(crate) struct Visit {
     load: f64,
     pub tps: f64,
     ttft: f64,
+    prompt: Option<f64>,
     cpu: Option<(f64, f64)>,
     /// Share of its threads' time, per cent, that they spent on the weights.
     busy: Option<f64>,
@@ -110,9 +113,12 @@ pub fn token_rows(run: &RunView<'_>) -> Vec<TokenRow> {
 pub fn token_headline(rows: &[TokenRow]) -> Option<String> {
     let mut measured: Vec<(&TokenRow, f64)> = rows.iter().filter_map(|row| Some((row, *row.tps.get()?))).collect();
     measured.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let ((best, most), (worst, least)) = (measured.first()?, measured.last()?);
+    let (best, most) = measured.first()?;
+    // Beside it the slowest tier of the same model: another model is another matter.
+    let same = || measured.iter().filter(|(row, _)| row.model == best.model);
+    let (worst, least) = same().next_back()?;
     let first = format!("On {} {} makes {} tokens a second", best.tier, best.model, significant(*most));
-    Some(if measured.len() > 1 && *least > 0.0 {
+    Some(if same().count() > 1 && *least > 0.0 {
         format!("{first}, on {} {}: {} times less.", worst.tier, significant(*least), times(most / least))
     } else {
         format!("{first}.")
@@ -145,8 +151,15 @@ impl Visit {
             load: generated.load.secs(),
             tps,
             ttft: first.secs(),
+            prompt: generated
+                .prompt_time
+                .filter(|time| time.0 > 0 && generated.prompt > 0)
+                .map(|time| f64::from(generated.prompt) / time.secs()),
             cpu: ends.and_then(|(a, b)| cpu(a, b)),
-            busy: generated.busy.map(|busy| 100.0 * busy.secs() / last.secs() / f64::from(generated.threads.max(1))),
+            // Until the end: a token that was not made in time was worked on as well.
+            busy: generated
+                .busy
+                .map(|busy| 100.0 * busy.secs() / step.elapsed.max(*last).secs() / f64::from(generated.threads.max(1))),
             waited: ends.zip(seconds).and_then(|((a, b), seconds)| {
                 let some = |name: &str| {
                     let of = |sample: &Sample| sample.pressure_us.get(name).map(|(some, _)| *some);
@@ -223,6 +236,7 @@ fn row(model: &str, tier: &str, steps: &[&StepView<'_>]) -> TokenRow {
         total_s: middle(&|visit| Some(visit.total)),
         load_s: middle(&|visit| Some(visit.load)),
         ttft_s: middle(&|visit| Some(visit.ttft)),
+        prompt_tps: middle(&|visit| visit.prompt),
         cpu_percent: middle(&|visit| Some(visit.cpu?.0)),
         iowait_percent: middle(&|visit| Some(visit.cpu?.1)),
         faults_per_s: middle(&|visit| visit.faults),
@@ -282,7 +296,9 @@ fn why(row: &TokenRow, steps: &[&StepView<'_>], (busy, turning): (Option<f64>, b
         };
     }
     let bytes = Bytes(read as u64);
-    if let Some(busy) = busy.filter(|_| !compressed(load) && !turning) {
+    // What unpacks pages is busy too.
+    let unpacks = compressed(load) || zswap.is_some_and(|share| share > 0.5);
+    if let Some(busy) = busy.filter(|_| !unpacks && !turning) {
         return format!("the processors are the limit, {busy} % busy; {bytes} are read for each token beside");
     }
     let of_disk = row.disk_mbps.get().zip(row.tps.get()).map(|(disk, tps)| 100.0 * read * tps / 1e6 / disk);
@@ -311,7 +327,10 @@ fn why(row: &TokenRow, steps: &[&StepView<'_>], (busy, turning): (Option<f64>, b
         );
     }
     let cluster = load.settings.get("/proc/sys/vm/page-cluster").and_then(|pages| pages.parse::<u32>().ok());
-    let ends = cluster.map(|pages| format!(" because readahead ends at {}", Bytes(load.page.0 << pages.min(5))));
+    // Near the disk's own rate it is the disk.
+    let ends = cluster
+        .filter(|_| of_disk.is_some_and(|share| share < 50.0))
+        .map(|pages| format!(" because readahead ends at {}", Bytes(load.page.0 << pages.min(READAHEAD_ORDER))));
     let thrash = if share.is_some_and(|share| share > 0.9) { "thrash: " } else { "" };
     format!("{thrash}anonymous weights go through swap{rate}{}: every token reads {bytes}", ends.unwrap_or_default())
 }

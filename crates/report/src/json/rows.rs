@@ -36,6 +36,7 @@ pub(super) fn token_row(row: &study::TokenRow) -> Value {
         .known("tps", &row.tps, |v| number(*v))
         .maybe("tps_range", row.range_tps.map(pair))
         .known("ttft_s", &row.ttft_s, |v| number(*v))
+        .known("prompt_tps", &row.prompt_tps, |v| number(*v))
         .known("cpu_percent", &row.cpu_percent, |v| number(*v))
         .known("iowait_percent", &row.iowait_percent, |v| number(*v))
         .known("major_faults_per_s", &row.faults_per_s, |v| number(*v))

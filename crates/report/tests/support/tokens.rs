@@ -112,6 +112,7 @@ fn visited(visit: &Visit, mapped: bool, index: u32, started: f64) -> (StepRecord
         model: "gemma2:2b".into(),
         load: Nanos::from_secs(BEGUN),
         prompt: 26,
+        prompt_time: None,
         lay: lay(visit, end.secs(), mapped),
         tokens,
         touched: Some(Bytes(TOUCHED)),

@@ -216,11 +216,14 @@ impl Pressing {
         };
         let mut load = watch.load.unwrap_or_else(|| self.load());
         match result {
-            Ok(Touched { outcome, filled, tokens, busy, lay, watched, ended_early }) => {
+            Ok(Touched { outcome, filled, tokens, prompt, busy, lay, watched, ended_early }) => {
                 load.watched = watched.map(|watched| Box::new(self.asked(watched)));
                 load.faults = outcome.faults.clone();
                 load.filled = filled.map(|time| (self.spec.size, time));
-                let seen = Generated { load: filled.unwrap_or_default(), tokens, busy, lay, ..Generated::default() };
+                let (prompt, prompt_time) = prompt.map_or((0, None), |(tokens, time)| (tokens, Some(time)));
+                let load_time = filled.unwrap_or_default();
+                let seen =
+                    Generated { load: load_time, tokens, prompt, prompt_time, busy, lay, ..Generated::default() };
                 load.generated = match &self.spec.work {
                     Work::Touch => None,
                     Work::Decode(decoding) => Some(Box::new(of_model(decoding, job, seen))),
@@ -296,6 +299,7 @@ fn of_model(decoding: &Decoding, job: &Job, seen: Generated) -> Generated {
     Generated {
         model: decoding.model.clone(),
         prompt: decoding.prompt,
+        prompt_time: seen.tokens.first().copied(),
         touched: Some(decoding.touched()),
         besides: Some(decoding.cache()),
         mapped: decoding.mapped,
@@ -326,8 +330,14 @@ fn fits_in_ram(spec: &Pressed) -> Result<(), RunError> {
     const SPARE: u64 = 256 << 20;
     let of = |area: &SpecArea| match area {
         SpecArea::Emulated { .. } => 1.0,
-        // Half of it is what most pages compress to; what does not compress is the user's choice.
-        SpecArea::Zram { .. } => 0.5,
+        // Half of it is what most pages compress to, and weights do not; what of touched memory does not is the user's choice.
+        SpecArea::Zram { .. } => {
+            if spec.work == Work::Touch {
+                0.5
+            } else {
+                1.0
+            }
+        }
         SpecArea::File { .. } | SpecArea::Device { .. } | SpecArea::Own => 0.0,
     };
     let areas = &spec.swap.areas;

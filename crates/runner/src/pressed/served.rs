@@ -29,6 +29,8 @@ const LOOK: Duration = Duration::from_millis(50);
 const READY: Duration = Duration::from_secs(120);
 /// The longest silence between two tokens: on a slow card one takes minutes.
 const PATIENCE: Duration = Duration::from_secs(3600);
+/// For a runner that is not ours to put its model away.
+const GOODBYE: Duration = Duration::from_secs(5);
 /// Looked at for what it wrote last before it ended.
 const LOG: &str = "log";
 
@@ -47,7 +49,7 @@ pub(super) fn become_it(this: &Become) -> io::Error {
     }
     // Whoever is short of memory, this is what the kernel should end.
     let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
-    this.command.to_std().exec()
+    this.command.to_std().env(change::cgroup::MARK, "1").exec()
 }
 
 /// What starting one needs.
@@ -95,7 +97,9 @@ pub(super) fn run(
             let over = |result| drop(sender.send(Event::Over(Box::new(result))));
             let loaded = (|| {
                 let mut alive = || lay::is_alive(pid);
-                let ready = client.wait_until_ready(READY.max(PATIENCE / 2), enough, &mut alive)?;
+                // llama-server answers once it has loaded, from a slow tier after minutes; Ollama at once.
+                let patience = if loads { READY } else { PATIENCE / 2 };
+                let ready = client.wait_until_ready(patience, enough, &mut alive)?;
                 if let Some(blob) = &blob {
                     client.add_model(blob, enough)?;
                 }
@@ -153,10 +157,10 @@ pub(super) fn run(
     let log = process.log();
     let kept = seen.watch.most();
     if process.started.is_none() {
-        // What it was told to keep for ever is put away again.
-        let _ = process.client.unload(&AtomicBool::new(false));
+        // What it was told to keep is put away again; one that does not answer lets it go by itself.
+        let _ = process.client.with_patience(GOODBYE).unload(&AtomicBool::new(false));
     }
-    process.end();
+    process.end(seen.ended_early.is_some() || cancel.load(Relaxed));
     match result {
         Ok(generation) => Ok(seen.touched(job, Some(generation), cancel)),
         // What was made until it was ended counts.
@@ -253,13 +257,17 @@ impl Process {
         let beside = beside.and_then(|dir| Folder::make(needs.journal, needs.run, &dir).ok());
         let folder = match beside {
             Some(folder) => folder,
-            None => Folder::make(needs.journal, needs.run, &std::env::temp_dir())?,
+            // Not /tmp, which is RAM on many a machine: a copy of the model there would be outside of the limit.
+            None => Folder::make(needs.journal, needs.run, Path::new("/var/tmp"))?,
         };
         let (serves, name, blob) = match (runner, &serving.source) {
             (Runner::Ollama, Source::File(file)) => {
                 let models = folder.path().join("models");
                 std::fs::create_dir(&models).map_err(failed)?;
-                let blob = Blob::place(&models, file, cancel).map_err(failed)?;
+                let blob = Blob::place(&models, file, cancel).map_err(|error| match error {
+                    LlmError::Cancelled => RunError::Interrupted,
+                    error => failed(error),
+                })?;
                 // What was read of it here would be found there without the limit's leave.
                 forget(&blob.path);
                 (Serves::Ollama { models }, "tiermark".to_owned(), Some(blob))
@@ -286,6 +294,7 @@ impl Process {
         let log = std::fs::File::create(folder.path().join(LOG)).map_err(failed)?;
         let mut command = Command::new(needs.program);
         command.args(["load", "errand", &words]).stdin(Stdio::null());
+        command.env(change::cgroup::MARK, "1");
         command.stdout(log.try_clone().map_err(failed)?).stderr(log);
         // Ctrl-C at a terminal is for the measuring process alone, which then ends this one.
         command.process_group(0);
@@ -311,20 +320,21 @@ impl Process {
     }
 
     /// With its group, which is its own: what it started is there too.
-    fn end(&mut self) {
+    fn end(&mut self, at_once: bool) {
         let Some(Started { mut child, helper, folder }) = self.started.take() else { return };
-        drop(helper);
+        // Asked first, so that it ends what it started, unless it cannot be waited for.
+        let helper = helper.filter(|_| at_once);
         if let Some(group) = rustix::process::Pid::from_raw(child.id() as i32) {
             let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
         }
         let _ = child.wait();
-        drop(folder);
+        drop((helper, folder));
     }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
-        self.end();
+        self.end(false);
     }
 }
 
@@ -402,6 +412,13 @@ impl Seen {
             };
             notes.push(format!("{why} after {} of {} tokens", self.tokens.len(), job.stop.operations.unwrap_or(0)));
         }
+        let account = generation.as_ref().and_then(|all| all.account);
+        if let Some(account) = account.filter(|account| account.tokens > self.tokens.len() as u64 + 1) {
+            let (counted, came) = (account.tokens, self.tokens.len());
+            notes.push(format!(
+                "the runner counts {counted} tokens, of which {came} came as text: the rate is of those"
+            ));
+        }
         let ended = match &generation {
             Some(_) => Ended::Operations,
             None if cancel.load(Relaxed) => Ended::Cancelled,
@@ -425,7 +442,9 @@ impl Seen {
             each: Vec::new(),
             notes,
         };
+        let prompt = account.map(|account| (account.prompt_tokens as u32, account.prompt_time));
         Touched {
+            prompt,
             outcome,
             filled: self.load,
             tokens: self.tokens,

@@ -124,7 +124,8 @@ pub fn predict(curve: &Curve, today: &Today, change: i64) -> Prediction {
     let (now, then) = (missed(curve, today.resident), missed(curve, resident));
     let differs = if now > 0.0 && today.missed > 0.0 { (today.missed / now).clamp(FACTOR.0, FACTOR.1) } else { 1.0 };
     let missed = then * differs;
-    let work = 1.0 - today.overhead;
+    // Of many threads that all fault at once more may be told than there was time.
+    let work = (1.0 - today.overhead).max(0.5);
     let time = (work + today.cost * (missed - today.missed)).max(work * (1.0 - today.stalled).max(0.001));
     let a_second = missed / time;
     Prediction {

@@ -10,8 +10,7 @@ use serde::{Deserialize, Serialize};
 
 /// Less than this much faster or slower is no difference: what is said is true to about as much.
 const NO_DIFFERENCE: f64 = 1.1;
-/// Fewer misses a second than this do not matter, nor do those that take less than this part of the time: memory fits.
-const FEW: f64 = 10.0;
+/// Misses that take less than this part of the time do not matter: memory fits.
 const SHORT: f64 = 0.01;
 /// Steps in which the amount is looked for that doubles the speed.
 const STEPS: u64 = 200;
@@ -81,6 +80,10 @@ pub(crate) fn memory(watched: &Watched, rate: f64, unit: Unit) -> Memory {
             "the memory curve is not known: faults came faster than they could be told, {lost} of them"
         ));
     }
+    if rate <= 0.0 {
+        let unit = unit.word();
+        return nothing(format!("the memory curve is not known: it made too few {unit} to have a speed"));
+    }
     // What watching took is given back: a prediction is for a run that nobody watches.
     let rate = rate / (1.0 - today.overhead).max(0.5);
     let base = watched.limit.unwrap_or(today.resident);
@@ -124,7 +127,7 @@ fn amount(bytes: f64) -> Bytes {
 fn sentence(curve: &Curve, today: &Today, rate: f64, unit: Unit) -> String {
     let lacks = curve.whole.0.saturating_sub(today.resident.0);
     let speed = |more: f64| predict(curve, today, more as i64).speed;
-    if today.missed / (today.page.0.max(1) as f64) < FEW || today.stalled < SHORT {
+    if today.stalled < SHORT {
         return fits(curve, today);
     }
     let all = speed(lacks as f64 + 1.0);
@@ -164,7 +167,7 @@ fn fits(curve: &Curve, today: &Today) -> String {
     let least = (1..STEPS).map(|step| less(step as f64 / STEPS as f64)).find(|left| bears(*left));
     match least.filter(|left| missed(curve, Bytes(*left as u64)) >= 0.0 && *left < 0.98 * curve.whole.0 as f64) {
         Some(left) => format!(
-            "all that it needs is in RAM: more would bring nothing, and {} less would not be felt either",
+            "all that it needs is in RAM, or its misses take next to no time: more would bring nothing, and {} less would not be felt either",
             amount(curve.whole.0 as f64 - left)
         ),
         None => "all that it needs is in RAM: more would bring nothing, and it needs all of what it has".to_owned(),

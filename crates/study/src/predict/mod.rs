@@ -84,7 +84,7 @@ pub struct Predicted {
 
 impl Predicted {
     /// Nothing can be said, for `lack` in a few words.
-    fn unknown(lack: &str, why: String) -> Self {
+    pub fn unknown(lack: &str, why: String) -> Self {
         let none = || Known::not_measured(lack);
         Predicted { tps: none(), tps_low: none(), tps_high: none(), why }
     }

@@ -3,29 +3,35 @@
 use crate::cli::{PredictArgs, Predicted as Workload};
 use crate::context::Context;
 use crate::exit::{Missing, Usage};
-use crate::out;
 use crate::verbs::run::execute;
 use crate::verbs::{load, models};
+use crate::{exit, out};
 use anyhow::Result;
 use basics::decoding::Decoding;
 use basics::{Bytes, Known};
 use gguf::Header;
 use machine::Root;
+use record::State;
 use std::process::ExitCode;
-use study::predict::{self, Board, Need, Row, Tier, Usage as Length};
+use study::predict::{self, Board, Need, Predicted, Row, Tier, Usage as Length};
 use workloads::probe::{OWN, Probe};
 
 /// Predicts.
 pub fn predict(context: &Context, args: &PredictArgs) -> Result<ExitCode> {
     let models = models::all(&args.models)?;
-    let (rows, beside) =
-        if args.probe { (probed(context, args, &models)?, Vec::new()) } else { published(args, &models)? };
+    let (rows, beside, code) = if args.probe {
+        let (rows, code) = probed(context, args, &models)?;
+        (rows, Vec::new(), code)
+    } else {
+        let (rows, beside) = published(args, &models)?;
+        (rows, beside, ExitCode::SUCCESS)
+    };
     if context.json {
         out::print_json(&report::json::predictions(&rows, &beside))?;
     } else {
         out::show(&report::terminal::predictions(&rows, &beside, &context.style), &context.style)?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(code)
 }
 
 fn need(args: &PredictArgs, (name, header): &(String, Header)) -> Result<Need> {
@@ -79,8 +85,8 @@ fn published(args: &PredictArgs, models: &[(String, Header)]) -> Result<(Vec<Row
     Ok((rows, beside))
 }
 
-/// From a probe of this machine.
-fn probed(context: &Context, args: &PredictArgs, models: &[(String, Header)]) -> Result<Vec<Row>> {
+/// From a probe of this machine; what was probed before one failed or was interrupted stays.
+fn probed(context: &Context, args: &PredictArgs, models: &[(String, Header)]) -> Result<(Vec<Row>, ExitCode)> {
     if !rustix::process::geteuid().is_root() {
         let needs = "swap and memory cgroups are set up by root alone; try again with sudo, or without --probe from published figures";
         return Err(Missing(needs.to_owned()).into());
@@ -89,6 +95,7 @@ fn probed(context: &Context, args: &PredictArgs, models: &[(String, Header)]) ->
     let memory = load::parsed::<Bytes>("--memory", memory)?;
     let processors = std::thread::available_parallelism().map_or(1, |count| count.get() as u32);
     let mut rows = Vec::new();
+    let mut code = ExitCode::SUCCESS;
     for model in models {
         let need = need(args, model)?;
         let (name, header) = model;
@@ -103,18 +110,22 @@ fn probed(context: &Context, args: &PredictArgs, models: &[(String, Header)]) ->
         };
         let machine = machine::read(&Root::live());
         let finished = execute(context, machine, probe.plan()?, args.progress)?;
+        if finished.state == State::Interrupted {
+            return Ok((rows, exit::of_run(&finished)));
+        }
         let record = context.open_for_reading()?.load(&finished.id)?;
         let view = report::view(&record);
         for tier in &tiers {
             let predicted = match predict::probe_of(&view, &tier.name, OWN) {
                 Some(probe) => predict::predict_with_probe(&need, &probe, memory),
                 None => {
-                    let why = format!("the probe came to nothing; `tiermark show {}` says why", finished.id);
-                    return Err(Missing(why).into());
+                    code = exit::of_run(&finished);
+                    let why = format!("its probe came to nothing; `tiermark show {}` says why", finished.id);
+                    Predicted::unknown("no probe", why)
                 }
             };
             rows.push(Row { model: name.clone(), profile: tier.name.clone(), predicted });
         }
     }
-    Ok(rows)
+    Ok((rows, code))
 }
