@@ -205,11 +205,17 @@ pub enum Engine {
     Decode,
     /// Another program's work, one operation a token: a real language model.
     Served,
+    /// GET and SET of a key-value server, over connections of our own.
+    Resp,
     /// No operation was real: a device model in virtual time. Only what ran can be this, not what is asked for.
     Virtual,
 }
 
 impl Engine {
+    /// True where the operations are not those of a file or a disk but of a program at work.
+    pub fn is_workload(self) -> bool {
+        matches!(self, Engine::Touch | Engine::Decode | Engine::Served | Engine::Resp)
+    }
     /// The name in records and on the command line.
     pub fn name(self) -> &'static str {
         match self {
@@ -221,6 +227,7 @@ impl Engine {
             Engine::Touch => "touch",
             Engine::Decode => "decode",
             Engine::Served => "served",
+            Engine::Resp => "resp",
             Engine::Virtual => "virtual",
         }
     }
@@ -262,7 +269,8 @@ pub struct Job {
     pub lead: Option<Lead>,
     /// After each read one byte in so many is looked at, inside its time (none). Plain calls only.
     pub touch: Option<Bytes>,
-    /// Keep every operation by itself, at most [`MOST_EACH`] (false). Plain calls of one thread only.
+    /// Keep every operation by itself, at most [`MOST_EACH`] (false). Plain calls of one thread only, and requests to a key-value
+    /// server, at most [`MOST_EACH_REQUEST`]; at a rate they count from the time that was meant.
     pub each: bool,
     /// When operations are due (closed loop).
     pub pacing: Pacing,
@@ -335,6 +343,8 @@ pub enum JobError {
 pub const DEEPEST: u32 = 4096;
 /// Most operations that are kept one by one.
 pub const MOST_EACH: u64 = 4096;
+/// The same of a key-value server, where they go to a file and not into the record.
+pub const MOST_EACH_REQUEST: u64 = 4 << 20;
 /// Most threads that are accepted.
 pub const MOST_THREADS: u32 = 256;
 
@@ -393,17 +403,23 @@ impl Job {
             return range("places", "at least 1, at multiples of at least 1 B", format!("{places} at {align}"));
         }
         let is_plain = matches!(self.engine, Engine::Psync | Engine::Auto) && self.depth == 1 && self.threads == 1;
-        if (self.lead.is_some() || self.touch.is_some() || self.each) && !is_plain {
+        let is_resp = self.engine == Engine::Resp;
+        if (self.lead.is_some() || self.touch.is_some() || self.each && !is_resp) && !is_plain {
             return range(
                 "depth",
                 "1, in one thread of plain calls, where operations are looked at one by one",
                 self.depth.to_string(),
             );
         }
-        if self.each && self.stop.operations.is_none_or(|operations| operations > MOST_EACH) {
+        let most = if is_resp { MOST_EACH_REQUEST } else { MOST_EACH };
+        if self.each && self.stop.operations.is_none_or(|operations| operations > most) {
             return range(
                 "operations",
-                "at most 4096 where each is kept by itself",
+                if is_resp {
+                    "at most 4,194,304 where each is kept by itself"
+                } else {
+                    "at most 4096 where each is kept by itself"
+                },
                 format!("{:?}", self.stop.operations),
             );
         }

@@ -13,6 +13,7 @@ pub mod little;
 pub mod outcome;
 pub mod plan;
 pub mod pressure;
+pub mod redis;
 pub mod scale;
 pub mod sensors;
 pub mod stats;

@@ -58,10 +58,18 @@ pub struct Each {
     pub len: Bytes,
     /// A read, or a write.
     pub read: bool,
-    /// When it was sent, since the measurement began.
+    /// When it was sent, or at a rate when it was meant to be, since the measurement began.
     pub at: Nanos,
-    /// From submission to completion.
+    /// From then to completion.
     pub latency: Nanos,
+    /// At a rate: how long after that it was sent.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub waited: Nanos,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_none(time: &Nanos) -> bool {
+    time.0 == 0
 }
 
 /// One interval of a series, all threads together.

@@ -6,6 +6,7 @@
 use crate::job::{Entropy, Job};
 use crate::known::Why;
 use crate::pressure::Pressed;
+use crate::redis::Server;
 use crate::scale::{NothingToScale, Scale};
 use crate::units::{Bytes, MIB, Nanos};
 use serde::{Deserialize, Serialize};
@@ -64,6 +65,8 @@ pub enum Target {
     },
     /// Memory of a process of its own, under pressure: what lies beyond its limit is swapped.
     Pressed(Pressed),
+    /// A Redis server, started for each step.
+    Redis(Box<Server>),
 }
 
 /// A test file is filled by whole chunks, so that every byte that is read later was really written.
@@ -79,6 +82,7 @@ impl Target {
             Target::TestFile { dir, .. } => dir.display().to_string(),
             Target::Profile { name, .. } => format!("profile:{name}"),
             Target::Pressed(pressed) => pressed.swap.describe(),
+            Target::Redis(server) => server.describe(),
         }
     }
 }

@@ -120,6 +120,9 @@ pub enum Area {
         algorithm: Option<String>,
         /// What it holds, before compression.
         size: Bytes,
+        /// A disk behind it, to which goes what does not compress and what lay idle.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        behind: Option<Box<Area>>,
     },
 }
 
@@ -130,8 +133,11 @@ impl Area {
             Area::File { dir, .. } => format!("a file in {}", dir.display()),
             Area::Device { path, .. } => path.display().to_string(),
             Area::Emulated { name, .. } => format!("emulated {name}"),
-            Area::Zram { algorithm: Some(algorithm), .. } => format!("zram {algorithm}"),
-            Area::Zram { algorithm: None, .. } => "zram".to_owned(),
+            Area::Zram { algorithm, behind, .. } => {
+                let with = algorithm.as_ref().map(|algorithm| format!(" {algorithm}")).unwrap_or_default();
+                let behind = behind.as_ref().map(|area| format!(" before {}", area.describe())).unwrap_or_default();
+                format!("zram{with}{behind}")
+            }
             Area::Own => "this machine's own swap".to_owned(),
         }
     }
@@ -191,6 +197,8 @@ pub struct Load {
     pub generated: Option<Box<Generated>>,
     /// Its memory curve, where that was asked for.
     pub watched: Option<Box<Watched>>,
+    /// Of a Redis server.
+    pub redis: Option<Box<crate::redis::Served>>,
 }
 
 /// A swap area as it was seen.
@@ -227,4 +235,6 @@ pub struct Compressed {
     pub compressed: Bytes,
     /// RAM that it takes, the allocator's own included.
     pub memory: Bytes,
+    /// What lies on the disk behind it, and what was read from there and written to it; none where there is no such disk.
+    pub behind: Option<[Bytes; 3]>,
 }

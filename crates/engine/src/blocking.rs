@@ -108,14 +108,14 @@ fn run<const OPEN: bool, const SINGLY: bool>(worker: &mut Worker<'_>, device: &m
         now = clock.ticks();
         worker.tally.record(&op, due, begin, now);
         if SINGLY {
-            worker.keep(&op, begin, now);
+            worker.keep(&op, begin, begin, now);
         }
     }
 }
 
 /// The kernel's numbers for the few errors that are told apart.
 pub(crate) mod libc_errno {
-    pub(crate) use sys::errno::{EAGAIN, ECANCELED, EINTR, EIO, ENODATA};
+    pub(crate) use sys::errno::{EAGAIN, ECANCELED, EINTR, EIO, ENODATA, EPIPE, EPROTO};
 }
 
 pub(crate) fn errno(error: &std::io::Error) -> i32 {

@@ -15,6 +15,9 @@ use sys::weights::Weights;
 
 /// Rows that a thread takes at a time (`ggml_compute_forward_mul_mat` in ggml-cpu.c, one token: chunks of 64 rows).
 const ROWS: u64 = 64;
+/// Operations between two products with weights, of a few kilobytes each, after which all threads wait for each other as well:
+/// norms, rotations, sums, what attention does (of a layer of llama's, 25 nodes of llama.cpp's graph with 7 weights).
+const SMALL: u32 = 3;
 /// Between two looks at what was done.
 const LOOK: Duration = Duration::from_millis(20);
 /// A multiplication takes whole blocks of so many bytes.
@@ -77,7 +80,12 @@ pub fn decode(
             }
             account.look(&work, sink);
         }
-        Ok::<_, EngineError>(hands.into_iter().map(|hand| hand.join().unwrap_or_default()).collect())
+        Ok::<_, EngineError>(
+            hands
+                .into_iter()
+                .map(|hand| hand.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                .collect(),
+        )
     })?;
     account.close(&work, sink);
     let tokens = work.tokens.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -145,6 +153,7 @@ struct Work<'a> {
 impl Work<'_> {
     /// One thread's part of everything.
     fn hand(&self) -> (sys::thread::Usage, Duration) {
+        let _released = Released(&self.barrier);
         let mut busy = Duration::ZERO;
         for token in 0..self.decoding.tokens {
             // The prompt as a whole gives the first token.
@@ -158,6 +167,9 @@ impl Work<'_> {
                     self.next[index].store(0, Relaxed);
                     self.stopped.store(self.stop.load(Relaxed), Relaxed);
                 });
+                for _ in 0..SMALL {
+                    self.barrier.wait(|| {});
+                }
                 if self.stopped.load(Relaxed) || self.barrier.abandoned.load(Relaxed) {
                     return (sys::thread::usage(), busy);
                 }
@@ -183,8 +195,10 @@ impl Work<'_> {
             }
             Part::Experts { used, of } => {
                 let slice = piece.len.0 / u64::from(of.max(1));
-                // A prompt of many tokens needs nearly all of them.
-                let (used, times) = (used.saturating_mul(times).min(of), times.div_ceil(of.max(1)));
+                // A prompt of many tokens needs nearly all of them, each for its share of those tokens.
+                let wanted = u64::from(used) * u64::from(times);
+                let used = wanted.min(u64::from(of)) as u32;
+                let times = wanted.div_ceil(u64::from(used.max(1))) as u32;
                 let taken = self.next[index].fetch_add(1, Relaxed);
                 if taken < u64::from(used) {
                     // Each thread its own experts, from one that another layer does not begin with.
@@ -276,6 +290,17 @@ impl Barrier {
         }
         while self.round.load(Acquire) == round && !self.abandoned.load(Relaxed) {
             std::hint::spin_loop();
+        }
+    }
+}
+
+/// Lets the others go on when a thread comes to an end that nobody foresaw, for whom they would wait for ever.
+struct Released<'a>(&'a Barrier);
+
+impl Drop for Released<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.abandoned.store(true, Relaxed);
         }
     }
 }

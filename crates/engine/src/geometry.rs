@@ -2,7 +2,7 @@
 //! that cannot be is refused here, before anything is touched.
 
 use crate::buffers::{Layout, pages};
-use crate::{EngineError, Target, memory};
+use crate::{EngineError, Target, memory, resp};
 use basics::job::Engine;
 use basics::units::GIB;
 use basics::{Bytes, Job};
@@ -52,12 +52,21 @@ pub(crate) fn shares(job: &Job, target: &Target<'_>) -> Result<Vec<Share>, Engin
         Target::File { len, .. } => len.0,
         Target::Memory { size } => size.0,
         Target::Touched { region } => region.size() as u64,
+        Target::Keys(keys) => keys.count.saturating_mul(job.block.smallest().0),
         Target::Null { .. } => NOTHING,
     };
     if let Target::File { alignment, direct: true, .. } = target {
         aligned(job, *alignment)?;
     }
     let apart = job.separate_regions || matches!(target, Target::Memory { .. } | Target::Touched { .. });
+    if let Target::Keys(keys) = target
+        && !job.depth.is_multiple_of(keys.pipeline.max(1))
+    {
+        return Err(geometry(format!(
+            "{} requests on the way are no multiple of the {} on each connection; choose whole connections",
+            job.depth, keys.pipeline
+        )));
+    }
     let shares = shares_within(job, Bytes(len), apart)?;
     let each = shares.first().map_or(0, |share| share.len);
     if matches!(target, Target::Memory { .. }) && memory::is_chase(job.order) && each < memory::LINE as u64 {
@@ -115,6 +124,7 @@ pub(crate) fn fits(job: &Job, target: &Target<'_>, available: Option<u64>) -> Re
     let need = match target {
         // What was touched before is there, wherever it is.
         Target::Null { .. } | Target::Touched { .. } => 0,
+        Target::Keys(_) => resp::memory(job),
         Target::Memory { size } => size.0,
         Target::File { .. } => {
             // Before the choice of an engine, since its probe makes a thread's buffers already.
@@ -133,7 +143,7 @@ pub(crate) fn fits(job: &Job, target: &Target<'_>, available: Option<u64>) -> Re
     }
     let (need, available) = (Bytes(need), Bytes(available));
     Err(geometry(match target {
-        Target::File { .. } => format!(
+        Target::File { .. } | Target::Keys(_) => format!(
             "the buffers for depth {} on {} thread(s) with blocks of {} take {need}, and {available} of memory are \
              available; choose a smaller depth or bs, or fewer threads",
             job.depth,

@@ -21,6 +21,7 @@ mod pace;
 mod probe;
 mod queued;
 mod refill;
+mod resp;
 mod run;
 mod simulate;
 mod stream;
@@ -29,6 +30,7 @@ mod worker;
 
 pub use decode::{Decoded, decode};
 pub use probe::{Choice, probe};
+pub use resp::{Endpoint, Keys};
 pub use simulate::simulate;
 pub use touch::fill;
 
@@ -62,6 +64,8 @@ pub enum Target<'a> {
         /// All of it.
         region: &'a Region,
     },
+    /// A key-value server: block *i* is key *i*, a read a GET, a write a SET.
+    Keys(Keys<'a>),
     /// Nothing: what is left is the harness.
     Null {
         /// Time that each operation takes.
@@ -108,6 +112,11 @@ pub enum Ended {
         /// The kernel's error number; `ENODATA` when a file ended in the middle of a read, since it has become shorter.
         errno: i32,
     },
+    /// A server answered that it does not do it; everything before it is kept.
+    Refused {
+        /// In its words.
+        said: String,
+    },
     /// A read of a tagged job found something else than what is written there; everything before it is kept.
     Astray {
         /// The first sector of which that is so.
@@ -120,7 +129,7 @@ pub enum Ended {
 impl Ended {
     /// Not as the job was planned to end.
     pub(crate) fn is_failure(&self) -> bool {
-        matches!(self, Ended::Failed { .. } | Ended::Astray { .. })
+        matches!(self, Ended::Failed { .. } | Ended::Refused { .. } | Ended::Astray { .. })
     }
 }
 

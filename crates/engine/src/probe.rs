@@ -44,6 +44,7 @@ fn choice(engine: Engine, why: impl Into<String>) -> Choice {
 pub fn probe(job: &Job, target: &Target<'_>) -> Choice {
     let fd = match target {
         Target::Memory { .. } => return choice(Engine::Memory, "the target is memory"),
+        Target::Keys(_) => return choice(Engine::Resp, "the target is a key-value server"),
         Target::Touched { .. } => return choice(Engine::Touch, "the target is memory that may be swapped"),
         Target::Null { .. } if job.depth == 1 => return choice(Engine::Psync, "the target is null, the depth is 1"),
         Target::Null { .. } => return choice(Engine::IoUring, "the target is null, the depth is more than 1"),

@@ -27,6 +27,10 @@ pub(crate) enum Piece {
 
 /// A device with a queue. Results are bytes or negative error numbers; `ECANCELED` means given up because of a stop.
 pub(crate) trait Queue {
+    /// Whether it is to be found out if single refills or batches bring more.
+    const CHOOSES: bool = true;
+    /// Whether the data of a write take time to be made, which is not the target's.
+    const MAKES_DATA: bool = true;
     /// How many pieces can be issued before the next `enter`.
     fn room(&self) -> u32;
     fn issue(&mut self, slot: u32, piece: Piece);
@@ -65,10 +69,10 @@ struct Loop<'w, 'a, 'q, Q> {
 }
 
 /// Drives `queue` with `depth` operations in flight until the job ends.
-pub(crate) fn drive(mut worker: Worker<'_>, queue: &mut impl Queue, depth: u32, alignment: u64) -> Finish {
+pub(crate) fn drive<Q: Queue>(mut worker: Worker<'_>, queue: &mut Q, depth: u32, alignment: u64) -> Finish {
     let idle = Op { offset: 0, len: 0, read: true };
     let slot = Slot { op: idle, done: 0, turn: 0, due: 0, begin: 0, syncing: false };
-    let choose = depth > 1 && worker.schedule.is_none();
+    let choose = Q::CHOOSES && depth > 1 && worker.schedule.is_none();
     let refill = Refill::new(worker.clock.ticks(), worker.rate, choose);
     let mut state = Loop {
         worker: &mut worker,
@@ -194,7 +198,7 @@ impl<Q: Queue> Loop<'_, '_, '_, Q> {
             let turn = self.slots[slot as usize].turn.wrapping_add(u32::from(!op.read));
             self.queue.issue(slot, Piece::Transfer { op, done: 0, turn: turn as usize });
             let mut begin = now;
-            if !op.read {
+            if !op.read && Q::MAKES_DATA {
                 // Its data have been made meanwhile, which is not the target's time.
                 begin = self.worker.clock.ticks();
                 due = if self.worker.schedule.is_some() { due } else { begin };
@@ -223,9 +227,13 @@ impl<Q: Queue> Loop<'_, '_, '_, Q> {
     #[inline]
     fn complete(&mut self, slot: u32, result: i32, now: u64) {
         let state = &mut self.slots[slot as usize];
-        if result == state.op.len as i32 && !state.syncing && state.done == 0 && state.op.read {
-            // The usual case of a read: all of it at once.
+        let plain = state.op.read || !Q::MAKES_DATA;
+        if result == state.op.len as i32 && !state.syncing && state.done == 0 && plain {
+            // The usual case of a read, and of what needs no sync: all of it at once.
             self.worker.tally.record(&state.op, state.due, state.begin, now);
+            if self.worker.each.capacity() > 0 {
+                self.worker.keep(&state.op, state.due, state.begin, now);
+            }
             state.op.len = 0;
             self.free.push(slot);
             return;

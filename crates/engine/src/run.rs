@@ -10,6 +10,7 @@ use crate::null::Null;
 use crate::pace::{Schedule, wait_until};
 use crate::probe::{dropped, probe};
 use crate::queued::{Rings, drive as drive_queued};
+use crate::resp::Connections;
 use crate::stream::Stream;
 use crate::worker::{Finish, Tally, Timeline, Worker};
 use crate::{Control, Ended, EngineError, Outcome, Sink, Target, memory, touch};
@@ -95,6 +96,19 @@ impl<'a> Setup<'a> {
                 let timeline = gate.arrive(Ok(Vec::new()))?;
                 Some(touch::touch(self.worker(&share, meter, timeline), region))
             }
+            Target::Keys(keys) => match Connections::new(&keys, job, thread, self.stop) {
+                Ok(mut connections) => {
+                    let connections_room = connections.slots();
+                    let timeline = gate.arrive(Ok(Vec::new()))?;
+                    let worker = self.worker(&share, meter, timeline);
+                    let mut finish = drive_queued(worker, &mut connections, connections_room, 1);
+                    if let Some(said) = connections.refused() {
+                        finish.ended = Some(Ended::Refused { said });
+                    }
+                    Some(finish)
+                }
+                Err(error) => gate.arrive(Err(error)).and(None),
+            },
             Target::Null { service, stall } => {
                 let timeline = gate.arrive(Ok(Vec::new()))?;
                 let clock = (self.clock, self.rate, timeline.start);
@@ -156,7 +170,7 @@ fn no_ring(error: &io::Error, job: &Job) -> EngineError {
 
 /// Notes that plain calls do the work of a ring.
 fn without_depth(engine: Engine, job: &Job, without: &mut Vec<(String, String)>) {
-    if engine != Engine::IoUring && job.depth > 1 {
+    if !matches!(engine, Engine::IoUring | Engine::Resp) && job.depth > 1 {
         let why = format!("{} has one operation in flight for each thread", engine.name());
         without.push((format!("depth {}", job.depth), why));
     }
@@ -168,18 +182,33 @@ fn choose(job: &Job, target: &Target<'_>) -> Result<EngineUse, EngineError> {
     match (target, job.engine) {
         (
             Target::Memory { .. },
-            Engine::Psync | Engine::IoUring | Engine::Mmap | Engine::Touch | Engine::Decode | Engine::Served,
+            Engine::Psync
+            | Engine::IoUring
+            | Engine::Mmap
+            | Engine::Touch
+            | Engine::Decode
+            | Engine::Served
+            | Engine::Resp,
         ) => {
             return unavailable("the target is memory");
         }
         (
             Target::Touched { .. },
-            Engine::Psync | Engine::IoUring | Engine::Mmap | Engine::Memory | Engine::Decode | Engine::Served,
+            Engine::Psync
+            | Engine::IoUring
+            | Engine::Mmap
+            | Engine::Memory
+            | Engine::Decode
+            | Engine::Served
+            | Engine::Resp,
         ) => {
             return unavailable("the target is memory that may be swapped");
         }
-        (Target::File { .. }, Engine::Memory | Engine::Touch | Engine::Decode | Engine::Served) => {
+        (Target::File { .. }, Engine::Memory | Engine::Touch | Engine::Decode | Engine::Served | Engine::Resp) => {
             return unavailable("the target is a file or a device");
+        }
+        (Target::Keys(_), engine) if !matches!(engine, Engine::Auto | Engine::Resp) => {
+            return unavailable("the target is a key-value server");
         }
         _ => {}
     }

@@ -335,7 +335,7 @@ impl Account<'_> {
         if self.each.len() < self.each.capacity() {
             let (offset, len) = (Bytes(flight.offset), Bytes(u64::from(flight.len)));
             let (at, latency) = (Nanos(flight.begin.saturating_sub(self.measure)), Nanos(now - flight.begin));
-            self.each.push(Each { offset, len, read: flight.read, at, latency });
+            self.each.push(Each { offset, len, read: flight.read, at, latency, waited: Nanos(0) });
         }
     }
 

@@ -194,8 +194,8 @@ pub(crate) fn data_only(sync: Sync) -> bool {
 
 impl Worker<'_> {
     /// Keeps an operation by itself, if it counts and there is room for it.
-    pub(crate) fn keep(&mut self, op: &Op, begin: u64, now: u64) {
-        if self.each.len() == self.each.capacity() || begin < self.timeline.measure {
+    pub(crate) fn keep(&mut self, op: &Op, due: u64, begin: u64, now: u64) {
+        if self.each.len() == self.each.capacity() || due < self.timeline.measure {
             return;
         }
         let nanos = |ticks: u64| Nanos(self.rate.nanos(ticks as f64) as u64);
@@ -203,8 +203,9 @@ impl Worker<'_> {
             offset: Bytes(op.offset),
             len: Bytes(u64::from(op.len)),
             read: op.read,
-            at: nanos(begin - self.timeline.measure),
-            latency: nanos(now - begin),
+            at: nanos(due - self.timeline.measure),
+            latency: nanos(now - due),
+            waited: nanos(begin.saturating_sub(due)),
         });
     }
 

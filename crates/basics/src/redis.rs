@@ -1,0 +1,208 @@
+//! A Redis server under load, as data: how it is started, where its files lie, what is asked of it, and what was seen of it meanwhile.
+
+use crate::latency::Latencies;
+use crate::units::{Bytes, Nanos};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// What a server keeps on a disk, and when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// Nothing.
+    MemoryOnly,
+    /// Snapshots by the default schedule, and one forced in the middle.
+    Rdb,
+    /// Every write to a log, which a thread makes durable once a second.
+    AofEverysec,
+    /// Every write to a log that is durable before it is answered.
+    AofAlways,
+    /// As everysec, and the log is rewritten in the middle.
+    AofRewrite,
+}
+
+impl Mode {
+    /// All, in the order of tables.
+    pub const ALL: [Mode; 5] = [Mode::MemoryOnly, Mode::Rdb, Mode::AofEverysec, Mode::AofAlways, Mode::AofRewrite];
+    /// Those of the third article.
+    pub const PUBLISHED: [Mode; 4] = [Mode::MemoryOnly, Mode::Rdb, Mode::AofEverysec, Mode::AofAlways];
+
+    /// On the command line and in records.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::MemoryOnly => "memory-only",
+            Mode::Rdb => "rdb",
+            Mode::AofEverysec => "aof-everysec",
+            Mode::AofAlways => "aof-always",
+            Mode::AofRewrite => "aof-rewrite",
+        }
+    }
+
+    /// The server's settings that make it, names and values of redis.conf.
+    pub fn settings(self) -> &'static [(&'static str, &'static str)] {
+        // Those of redis.conf as it comes (Redis 7): after an hour if one key changed, 5 min 100, 1 min 10,000.
+        const SCHEDULE: (&str, &str) = ("save", "3600 1 300 100 60 10000");
+        const NEVER: (&str, &str) = ("save", "");
+        match self {
+            Mode::MemoryOnly => &[NEVER, ("appendonly", "no")],
+            Mode::Rdb => &[SCHEDULE, ("appendonly", "no")],
+            Mode::AofEverysec | Mode::AofRewrite => &[NEVER, ("appendonly", "yes"), ("appendfsync", "everysec")],
+            Mode::AofAlways => &[NEVER, ("appendonly", "yes"), ("appendfsync", "always")],
+        }
+    }
+
+    /// The command that is given in the middle of the run.
+    pub fn midway(self) -> Option<&'static str> {
+        match self {
+            Mode::Rdb => Some("BGSAVE"),
+            Mode::AofRewrite => Some("BGREWRITEAOF"),
+            Mode::MemoryOnly | Mode::AofEverysec | Mode::AofAlways => None,
+        }
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Mode {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let names = || Mode::ALL.map(Mode::name).join(", ");
+        Mode::ALL.into_iter().find(|mode| mode.name() == text).ok_or_else(|| format!("{text:?} is none of {}", names()))
+    }
+}
+
+/// Where a server's files lie.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Medium {
+    /// A folder of its own in this directory.
+    Directory(PathBuf),
+    /// A file system (ext4) on an emulated disk, made for the run.
+    Emulated {
+        /// The profile's name.
+        name: String,
+        /// The whole profile as TOML.
+        toml: String,
+        /// What it holds.
+        size: Bytes,
+    },
+}
+
+impl Medium {
+    /// As it was written: the name of its rows.
+    pub fn name(&self) -> String {
+        match self {
+            Medium::Directory(dir) => dir.display().to_string(),
+            Medium::Emulated { name, .. } => name.clone(),
+        }
+    }
+}
+
+/// How clients reach it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Link {
+    /// TCP on loopback.
+    #[default]
+    Tcp,
+    /// A Unix socket.
+    Unix,
+}
+
+/// A server and what its clients are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Server {
+    /// Its program.
+    pub program: PathBuf,
+    /// What it keeps.
+    pub mode: Mode,
+    /// Where.
+    pub medium: Medium,
+    /// Settings of redis.conf beside those of the mode.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: BTreeMap<String, String>,
+    /// How it is reached.
+    #[serde(default)]
+    pub link: Link,
+    /// Clients, over all threads.
+    pub connections: u32,
+    /// Requests on the way on each.
+    pub pipeline: u32,
+    /// Different keys, all set before the measurement.
+    pub keys: u64,
+    /// A key is gone so long after it was set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<Nanos>,
+    /// A file that is made, with a line for each request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<PathBuf>,
+}
+
+impl Server {
+    /// In a few words.
+    pub fn describe(&self) -> String {
+        format!("redis {} on {}", self.mode, self.medium.name())
+    }
+}
+
+/// What was seen of a server.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Served {
+    /// What it is and keeps.
+    pub mode: Option<Mode>,
+    /// Name of where its files lay.
+    pub medium: String,
+    /// Length of the values.
+    pub payload: Bytes,
+    /// What it says that it is: `redis 7.0.15`.
+    pub version: String,
+    /// Keys that were set before.
+    pub keys: u64,
+    /// The most that it had in RAM.
+    pub peak: Bytes,
+    /// CPU time of its main thread while it was measured.
+    pub main_cpu: Option<Nanos>,
+    /// CPU time of all of it, its children among them.
+    pub cpu: Option<Nanos>,
+    /// Forks while it was measured, and how long the last one took.
+    pub forks: u64,
+    /// As it says (`latest_fork_usec`).
+    pub last_fork: Option<Nanos>,
+    /// How often a write waited for the sync of the one before (`aof_delayed_fsync`).
+    pub delayed_fsyncs: u64,
+    /// Memory that was copied because a child still held it, at most (`rdb_last_cow_size`, `aof_last_cow_size`).
+    pub copied: Bytes,
+    /// GETs that found their key, and those that did not.
+    pub hits: u64,
+    /// The latter.
+    pub misses: u64,
+    /// What its disk was told to write meanwhile, until what it held back was written too.
+    pub written: Option<Bytes>,
+    /// What was written on purpose: the values that were set.
+    pub logical: Bytes,
+    /// How long after the moment that was meant requests were sent, where each was kept.
+    pub lag: Option<Latencies>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mode_is_its_name() {
+        for mode in Mode::ALL {
+            assert_eq!(mode.name().parse(), Ok(mode));
+            assert_eq!(serde_json::to_string(&mode).unwrap(), format!("\"{mode}\""));
+        }
+        assert!("fsync".parse::<Mode>().unwrap_err().contains("memory-only, rdb"));
+    }
+}

@@ -1,0 +1,170 @@
+//! One connection: what was asked on it and not answered yet, in order, and the bytes that are on their way.
+
+use super::commands::Commands;
+use super::replies::{Replies, Reply};
+use super::{Endpoint, Keys};
+use crate::EngineError;
+use crate::stream::Op;
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags};
+use std::collections::VecDeque;
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+/// For a connection to be made and greeted: a server that loads its data set answers, and says so.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A connection of one thread.
+#[derive(Debug)]
+pub(super) struct Connection {
+    socket: OwnedFd,
+    output: Vec<u8>,
+    sent: usize,
+    /// Slot and bytes of each request that is not answered.
+    asked: VecDeque<(u32, u32)>,
+    replies: Replies,
+    pipeline: usize,
+}
+
+/// What a look at a socket brought.
+#[derive(Debug)]
+pub(super) enum Arrived {
+    /// All that there was.
+    All,
+    /// There may be more.
+    More,
+    /// The server does not do it.
+    Refused { slot: u32, said: String },
+}
+
+/// Either kind of socket, while it is greeted.
+trait Stream: Read + Write {}
+impl<T: Read + Write> Stream for T {}
+
+fn connect(at: Endpoint<'_>) -> io::Result<(OwnedFd, Box<dyn Stream>)> {
+    Ok(match at {
+        Endpoint::Tcp(addr) => {
+            let stream = TcpStream::connect_timeout(&addr, PATIENCE)?;
+            stream.set_nodelay(true)?;
+            stream.set_read_timeout(Some(PATIENCE))?;
+            (stream.try_clone()?.into(), Box::new(stream))
+        }
+        Endpoint::Unix(path) => {
+            let stream = UnixStream::connect(path)?;
+            stream.set_read_timeout(Some(PATIENCE))?;
+            (stream.try_clone()?.into(), Box::new(stream))
+        }
+    })
+}
+
+impl Connection {
+    /// Connected and greeted, with room for so many bytes to be sent.
+    pub(super) fn open(keys: &Keys<'_>, room: usize) -> Result<Self, EngineError> {
+        let failed = |source| EngineError::System { what: "a connection to the server", source };
+        let (socket, mut stream) = connect(keys.at).map_err(failed)?;
+        greet(&mut *stream, keys.greeting).map_err(failed)?;
+        drop(stream);
+        rustix::io::ioctl_fionbio(&socket, true).map_err(|errno| failed(errno.into()))?;
+        let pipeline = keys.pipeline.max(1) as usize;
+        let (output, asked) = (Vec::with_capacity(room), VecDeque::with_capacity(pipeline));
+        Ok(Connection { socket, output, sent: 0, asked, replies: Replies::new(), pipeline })
+    }
+
+    /// Requests that may be on the way.
+    pub(super) fn room(&self) -> u32 {
+        self.pipeline as u32
+    }
+
+    pub(super) fn socket(&self) -> &OwnedFd {
+        &self.socket
+    }
+
+    #[inline]
+    pub(super) fn is_full(&self) -> bool {
+        self.asked.len() >= self.pipeline
+    }
+
+    #[inline]
+    pub(super) fn has_unsent(&self) -> bool {
+        self.sent < self.output.len()
+    }
+
+    #[inline]
+    pub(super) fn ask(&mut self, slot: u32, op: &Op, commands: &mut Commands) {
+        commands.write(op, &mut self.output);
+        self.asked.push_back((slot, op.len));
+    }
+
+    /// True when all was sent.
+    #[inline]
+    pub(super) fn send(&mut self) -> io::Result<bool> {
+        while self.has_unsent() {
+            match rustix::net::send(&self.socket, &self.output[self.sent..], SendFlags::NOSIGNAL) {
+                Ok(bytes) => self.sent += bytes,
+                Err(Errno::AGAIN) => return Ok(false),
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        self.output.clear();
+        self.sent = 0;
+        Ok(true)
+    }
+
+    /// Reads once, and tells slot and bytes of what is answered.
+    #[inline]
+    pub(super) fn receive(&mut self, input: &mut [u8], mut answered: impl FnMut(u32, u32)) -> io::Result<Arrived> {
+        let bytes = match rustix::net::recv(&self.socket, &mut *input, RecvFlags::empty()).map(|(bytes, _)| bytes) {
+            Ok(0) => return Err(Errno::CONNRESET.into()),
+            Ok(bytes) => bytes,
+            Err(Errno::AGAIN | Errno::INTR) => return Ok(Arrived::All),
+            Err(errno) => return Err(errno.into()),
+        };
+        let (asked, mut refused) = (&mut self.asked, None);
+        self.replies.take(&input[..bytes], |reply| {
+            let Some((slot, len)) = asked.pop_front() else { return };
+            match reply {
+                Reply::Fine => answered(slot, len),
+                Reply::Error(said) | Reply::Nonsense(said) if refused.is_none() => {
+                    refused = Some((slot, String::from_utf8_lossy(said).trim().to_owned()));
+                }
+                // Refused as well; one is enough to end.
+                Reply::Error(_) | Reply::Nonsense(_) => answered(slot, len),
+            }
+        });
+        Ok(match refused {
+            Some((slot, said)) => Arrived::Refused { slot, said },
+            None if bytes == input.len() => Arrived::More,
+            None => Arrived::All,
+        })
+    }
+
+    /// Forgets what was asked, and tells the slots.
+    pub(super) fn give_up(&mut self, mut told: impl FnMut(u32)) {
+        self.asked.drain(..).for_each(|(slot, _)| told(slot));
+    }
+}
+
+/// Says what has to be said first, and waits until it is answered.
+fn greet(stream: &mut dyn Stream, greeting: &[u8]) -> io::Result<()> {
+    // Each command begins with the number of its words, and a greeting has no values that could look so.
+    let mut left = greeting.iter().filter(|byte| **byte == b'*').count();
+    stream.write_all(greeting)?;
+    let (mut replies, mut input, mut refused) = (Replies::new(), [0; 4096], None);
+    while left > 0 {
+        let bytes = stream.read(&mut input)?;
+        if bytes == 0 {
+            return Err(io::ErrorKind::ConnectionReset.into());
+        }
+        replies.take(&input[..bytes], |reply| {
+            left = left.saturating_sub(1);
+            if let Reply::Error(said) | Reply::Nonsense(said) = reply {
+                refused.get_or_insert(String::from_utf8_lossy(said).trim().to_owned());
+            }
+        });
+    }
+    refused.map_or(Ok(()), |said| Err(io::Error::other(format!("it answers: {said}"))))
+}

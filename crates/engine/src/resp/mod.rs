@@ -1,0 +1,261 @@
+//! A key-value server that speaks RESP (Redis, Valkey) as a target: block *i* of the region is key *i*, a read is a GET, a write is
+//! a SET of so many bytes. Each thread has connections of its own and one epoll; a socket is read once for each time that it has
+//! something, and what came is answered by the next request on it before the next socket is read.
+
+mod commands;
+mod connection;
+mod replies;
+
+use crate::EngineError;
+use crate::blocking::libc_errno;
+use crate::queued::{Piece, Queue};
+use basics::Job;
+use commands::Commands;
+use connection::{Arrived, Connection};
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::fd::OwnedFd;
+use rustix::fs::Timespec;
+use rustix::io::Errno;
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+/// The longest wait at a stretch, so that a cancelled job ends soon.
+const NAP: Duration = Duration::from_millis(20);
+/// What is read from a socket at a time: the replies of 16 requests of 4 KiB.
+const INPUT: usize = 72 << 10;
+
+/// Where a server listens.
+#[derive(Debug, Clone, Copy)]
+pub enum Endpoint<'a> {
+    /// TCP.
+    Tcp(SocketAddr),
+    /// A Unix socket.
+    Unix(&'a Path),
+}
+
+/// A key-value server, as [`crate::Target`] has it.
+#[derive(Debug, Clone, Copy)]
+pub struct Keys<'a> {
+    /// Where.
+    pub at: Endpoint<'a>,
+    /// What is sent on each connection before the first request, whole commands; each reply must be no error.
+    pub greeting: &'a [u8],
+    /// Connections, over all threads; 0 for as many as a job's depth makes.
+    pub connections: u32,
+    /// Requests on the way on each connection; a job's depth, which is a thread's, is a multiple of it.
+    pub pipeline: u32,
+    /// How many keys there are to choose from.
+    pub count: u64,
+    /// A key is gone so long after it was set.
+    pub expires: Option<Duration>,
+}
+
+/// Bytes that a job's connections take, in all threads.
+pub(crate) fn memory(job: &Job) -> u64 {
+    let each = job.block.largest().0.saturating_add(256);
+    let thread = each.saturating_mul(u64::from(job.depth)).saturating_add(each.saturating_mul(2).max(1 << 20));
+    thread.saturating_mul(u64::from(job.threads))
+}
+
+/// The connections of one thread.
+pub(crate) struct Connections<'a> {
+    epoll: OwnedFd,
+    all: Vec<Connection>,
+    commands: Commands,
+    /// Connections that may be given a request; some may have become full since.
+    roomy: VecDeque<u32>,
+    /// Those with requests that were not sent yet.
+    unsent: Vec<u32>,
+    /// Those whose socket may have something.
+    ready: VecDeque<u32>,
+    events: Vec<Event>,
+    done: VecDeque<(u32, i32)>,
+    input: Vec<u8>,
+    stop: &'a AtomicBool,
+    /// What the server said when it refused a request.
+    refused: Option<String>,
+}
+
+impl<'a> Connections<'a> {
+    /// Connected, greeted, nothing asked.
+    pub(crate) fn new(keys: &Keys<'_>, job: &Job, thread: u32, stop: &'a AtomicBool) -> Result<Self, EngineError> {
+        let system = |what| move |errno: Errno| EngineError::System { what, source: errno.into() };
+        let epoll = epoll::create(CreateFlags::CLOEXEC).map_err(system("an epoll"))?;
+        let pipeline = keys.pipeline.max(1);
+        let most = job.depth / pipeline;
+        let of_thread = |all: u32| all / job.threads + u32::from(thread < all % job.threads);
+        let count = if keys.connections == 0 { most } else { of_thread(keys.connections).min(most) }.max(1);
+        let commands = Commands::new(job, keys, thread);
+        let mut all = Vec::with_capacity(count as usize);
+        for index in 0..count {
+            let connection = Connection::open(keys, commands.longest() * pipeline as usize)?;
+            epoll::add(&epoll, connection.socket(), data(index), EventFlags::IN | EventFlags::ET)
+                .map_err(system("an epoll of connections"))?;
+            all.push(connection);
+        }
+        Ok(Connections {
+            epoll,
+            all,
+            commands,
+            roomy: (0..count).collect(),
+            unsent: Vec::with_capacity(count as usize),
+            ready: VecDeque::with_capacity(count as usize),
+            events: Vec::with_capacity(count as usize),
+            done: VecDeque::with_capacity(job.depth as usize),
+            input: vec![0; INPUT],
+            stop,
+            refused: None,
+        })
+    }
+
+    /// Requests that may be on the way.
+    pub(crate) fn slots(&self) -> u32 {
+        self.all.iter().map(Connection::room).sum()
+    }
+
+    /// What the server said, where it refused a request.
+    pub(crate) fn refused(&mut self) -> Option<String> {
+        self.refused.take()
+    }
+
+    /// Sends what was asked; what a socket has no room for goes on once it has.
+    fn send(&mut self) -> Result<(), i32> {
+        while let Some(index) = self.unsent.pop() {
+            let connection = &mut self.all[index as usize];
+            if connection.send().map_err(|error| number(&error))? {
+                continue;
+            }
+            let wants = EventFlags::IN | EventFlags::OUT | EventFlags::ET;
+            epoll::modify(&self.epoll, connection.socket(), data(index), wants).map_err(Errno::raw_os_error)?;
+        }
+        Ok(())
+    }
+
+    /// Finds sockets that have something, for so long at most.
+    fn look(&mut self, at_most: Duration) -> Result<(), i32> {
+        let time = Timespec::try_from(at_most).unwrap_or_default();
+        self.events.clear();
+        match epoll::wait(&self.epoll, spare_capacity(&mut self.events), Some(&time)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno.raw_os_error()),
+        }
+        for event in &self.events {
+            let (index, flags) = (event.data.u64() as u32, event.flags);
+            if flags.contains(EventFlags::OUT) && self.all[index as usize].has_unsent() {
+                let wants = EventFlags::IN | EventFlags::ET;
+                let socket = self.all[index as usize].socket();
+                epoll::modify(&self.epoll, socket, data(index), wants).map_err(Errno::raw_os_error)?;
+                self.unsent.push(index);
+            }
+            if flags.intersects(EventFlags::IN | EventFlags::HUP | EventFlags::ERR) {
+                self.ready.push_back(index);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads one socket once.
+    fn receive(&mut self, index: u32) -> Result<(), i32> {
+        let connection = &mut self.all[index as usize];
+        let was_full = connection.is_full();
+        let done = &mut self.done;
+        let arrived = connection.receive(&mut self.input, |slot, len| done.push_back((slot, len as i32)));
+        match arrived.map_err(|error| number(&error))? {
+            Arrived::All => {}
+            Arrived::More => self.ready.push_back(index),
+            Arrived::Refused { slot, said } => {
+                self.refused.get_or_insert(said);
+                self.done.push_back((slot, -libc_errno::EPROTO));
+            }
+        }
+        if was_full && !connection.is_full() {
+            self.roomy.push_back(index);
+        }
+        Ok(())
+    }
+
+    /// Nobody waits for what is on the way.
+    fn give_up(&mut self) {
+        for connection in &mut self.all {
+            connection.give_up(|slot| self.done.push_back((slot, -libc_errno::ECANCELED)));
+        }
+    }
+}
+
+fn data(index: u32) -> EventData {
+    EventData::new_u64(u64::from(index))
+}
+
+fn number(error: &io::Error) -> i32 {
+    error.raw_os_error().unwrap_or(libc_errno::EPIPE)
+}
+
+impl Queue for Connections<'_> {
+    const CHOOSES: bool = false;
+    const MAKES_DATA: bool = false;
+
+    #[inline]
+    fn room(&self) -> u32 {
+        u32::MAX
+    }
+
+    #[inline]
+    fn issue(&mut self, slot: u32, piece: Piece) {
+        let Piece::Transfer { op, .. } = piece else {
+            // Nothing is made durable from here.
+            return self.done.push_back((slot, 0));
+        };
+        // A slot is free only while a connection has room.
+        while let Some(&index) = self.roomy.front() {
+            let connection = &mut self.all[index as usize];
+            if connection.is_full() {
+                self.roomy.pop_front();
+                continue;
+            }
+            if !connection.has_unsent() {
+                self.unsent.push(index);
+            }
+            connection.ask(slot, &op, &mut self.commands);
+            return;
+        }
+        self.done.push_back((slot, -libc_errno::EPIPE));
+    }
+
+    #[inline]
+    fn enter(&mut self, wait: bool, at_most: Option<Duration>) -> Result<(), i32> {
+        if !self.unsent.is_empty() {
+            self.send()?;
+        }
+        if !self.done.is_empty() {
+            return Ok(());
+        }
+        if self.ready.is_empty() {
+            self.look(if wait { at_most.unwrap_or(NAP).min(NAP) } else { Duration::ZERO })?;
+        }
+        match self.ready.pop_front() {
+            Some(index) => self.receive(index)?,
+            None if self.stop.load(Relaxed) => self.give_up(),
+            None => {}
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn reap(&mut self) -> Option<(u32, i32)> {
+        self.done.pop_front()
+    }
+
+    fn is_all_done(&self) -> bool {
+        false
+    }
+
+    fn flush(&mut self, _data_only: bool) -> Result<(), i32> {
+        Ok(())
+    }
+}

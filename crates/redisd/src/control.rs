@@ -1,0 +1,146 @@
+//! The one connection on which a server is watched and told what to do, beside those that load it.
+
+use crate::error::RedisError;
+use crate::start::Address;
+use redis::{Client, Connection, ConnectionAddr, ConnectionInfo, RedisConnectionInfo, Value};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// For one answer; a main thread that waits for its disk answers no sooner.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Between two tries to reach a server that starts.
+const AGAIN: Duration = Duration::from_millis(5);
+
+/// What `INFO` says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Info(BTreeMap<String, String>);
+
+impl Info {
+    /// Of its text.
+    pub fn parse(text: &str) -> Self {
+        let lines = text.lines().filter_map(|line| line.trim_end().split_once(':'));
+        Info(lines.map(|(key, value)| (key.to_owned(), value.to_owned())).collect())
+    }
+
+    /// A field.
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.0.get(key).map(String::as_str)
+    }
+
+    /// A field that is a number.
+    pub fn number(&self, key: &str) -> Option<u64> {
+        self.get(key)?.parse().ok()
+    }
+
+    /// What server it is: `redis 7.0.15`, `valkey 8.0.1`.
+    pub fn version(&self) -> String {
+        match (self.get("valkey_version"), self.get("redis_version")) {
+            (Some(version), _) => format!("valkey {version}"),
+            (None, Some(version)) => format!("redis {version}"),
+            (None, None) => "a server of unknown version".to_owned(),
+        }
+    }
+}
+
+/// A connection to a server.
+pub struct Control {
+    at: Address,
+    connection: Connection,
+}
+
+impl Control {
+    /// Waits until the server answers `PING`, as long as `is_alive` says that it runs.
+    ///
+    /// # Errors
+    /// [`RedisError::Ended`], [`RedisError::NotReady`] with what it said last.
+    pub fn wait(at: &Address, patience: Duration, mut is_alive: impl FnMut() -> bool) -> Result<Self, RedisError> {
+        let begun = Instant::now();
+        loop {
+            let why = match Self::open(at) {
+                Err(error) => error,
+                Ok(mut control) => match redis::cmd("PING").query::<Value>(&mut control.connection) {
+                    Ok(_) => return Ok(control),
+                    // Its data set is not read yet; any other answer stays what it is.
+                    Err(error) if error.code().is_some_and(|code| code != "LOADING") => {
+                        return Err(asked(at, "PING", &error));
+                    }
+                    Err(error) => asked(at, "PING", &error),
+                },
+            };
+            if !is_alive() {
+                return Err(RedisError::Ended { wrote: None });
+            }
+            if begun.elapsed() > patience {
+                let (at, why) = (at.clone(), why.to_string());
+                return Err(RedisError::NotReady { at, seconds: patience.as_secs(), why });
+            }
+            std::thread::sleep(AGAIN);
+        }
+    }
+
+    /// Connects.
+    ///
+    /// # Errors
+    /// [`RedisError::Asked`].
+    pub fn open(at: &Address) -> Result<Self, RedisError> {
+        let failed = |error: redis::RedisError| asked(at, "listen", &error);
+        let address = match at {
+            Address::Tcp(addr) => ConnectionAddr::Tcp(addr.ip().to_string(), addr.port()),
+            Address::Unix(path) => ConnectionAddr::Unix(path.clone()),
+        };
+        let info = ConnectionInfo { addr: address, redis: RedisConnectionInfo::default() };
+        let client = Client::open(info).map_err(failed)?;
+        let connection = client.get_connection_with_timeout(PATIENCE).map_err(failed)?;
+        connection.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
+        Ok(Control { at: at.clone(), connection })
+    }
+
+    /// Gives a command of which only the success matters.
+    ///
+    /// # Errors
+    /// [`RedisError::Asked`].
+    pub fn order(&mut self, command: &str) -> Result<(), RedisError> {
+        let mut words = command.split(' ');
+        let mut order = redis::cmd(words.next().unwrap_or_default());
+        words.for_each(|word| {
+            order.arg(word);
+        });
+        order.query::<Value>(&mut self.connection).map(drop).map_err(|error| asked(&self.at, command, &error))
+    }
+
+    /// What it says of itself.
+    ///
+    /// # Errors
+    /// [`RedisError::Asked`].
+    pub fn info(&mut self) -> Result<Info, RedisError> {
+        let text: String =
+            redis::cmd("INFO").query(&mut self.connection).map_err(|error| asked(&self.at, "INFO", &error))?;
+        Ok(Info::parse(&text))
+    }
+}
+
+fn asked(at: &Address, what: &str, error: &redis::RedisError) -> RedisError {
+    RedisError::Asked { at: at.clone(), what: what.to_owned(), why: error.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn info_is_read() {
+        let info =
+            Info::parse("# Server\r\nredis_version:7.0.15\r\n\r\n# Stats\r\ntotal_forks:3\r\ndb0:keys=5,expires=0\r\n");
+        assert_eq!((info.version().as_str(), info.number("total_forks")), ("redis 7.0.15", Some(3)));
+        assert_eq!((info.get("db0"), info.number("db0")), (Some("keys=5,expires=0"), None));
+        assert!(Info::default().version().contains("unknown"));
+    }
+
+    #[test]
+    fn nobody_is_told_as_that() {
+        let at = Address::Unix("/nowhere/socket".into());
+        let error = Control::wait(&at, Duration::from_secs(9), || false).map(drop).unwrap_err();
+        assert!(matches!(error, RedisError::Ended { .. }), "{error}");
+        assert!(Control::open(&at).map(drop).unwrap_err().to_string().contains("/nowhere/socket"));
+    }
+}

@@ -1,0 +1,11 @@
+//! A real Redis server, or Valkey: where its program is, the redis.conf that makes it do what a plan says, and its answers to the few
+//! commands with which it is watched. Nothing is started here, and no load is made.
+#![forbid(unsafe_code)]
+
+mod control;
+mod error;
+mod start;
+
+pub use control::{Control, Info};
+pub use error::RedisError;
+pub use start::{Address, Start, find, free_port};
