@@ -6,6 +6,7 @@ use crate::folder::FolderChange;
 use crate::fuse_mount::MountChange;
 use crate::helper::HelperChange;
 use crate::loop_device::LoopChange;
+use crate::mount::DiskMountChange;
 use crate::swap_area::SwapChange;
 use crate::test_file::FileChange;
 use crate::value::ValueChange;
@@ -70,6 +71,8 @@ pub(crate) enum Change {
     Helper(HelperChange),
     /// A folder of tiermark's own.
     Folder(FolderChange),
+    /// An emulated disk's file system, mounted.
+    DiskMount(DiskMountChange),
 }
 
 impl Change {
@@ -85,6 +88,7 @@ impl Change {
             Change::CgroupController(change) => change,
             Change::Helper(change) => change,
             Change::Folder(change) => change,
+            Change::DiskMount(change) => change,
         }
     }
 }

@@ -7,7 +7,7 @@
 //!
 //! What can be changed, each with its way back: a file of our own ([`TestFile`]), a FUSE mount ([`FuseMount`]), a loop device
 //! ([`LoopDevice`]), a kernel setting ([`Value`]), a swap area that is on ([`SwapOn`]), a zram device ([`Zram`]), a control group
-//! with limits of memory ([`Cgroup`]), and a process that must be gone afterwards ([`Helper`]).
+//! with limits of memory ([`Cgroup`]), the file system of an emulated disk ([`Mount`]), and a process that must be gone afterwards ([`Helper`]).
 #![forbid(unsafe_code)]
 
 pub mod cgroup;
@@ -19,6 +19,7 @@ mod helper;
 pub mod journal;
 mod kind;
 mod loop_device;
+mod mount;
 pub mod swap_area;
 pub mod test_file;
 mod value;
@@ -32,6 +33,7 @@ pub use guard::{DeviceGrant, Refused};
 pub use helper::Helper;
 pub use journal::{Journal, Recovered};
 pub use loop_device::LoopDevice;
+pub use mount::Mount;
 pub use swap_area::SwapOn;
 pub use test_file::{TestFile, may_make, room};
 pub use value::Value;

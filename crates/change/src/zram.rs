@@ -20,6 +20,8 @@ use std::time::{Duration, Instant};
 /// Where devices are made and removed. To read `hot_add` makes one.
 const CONTROL: &str = "/sys/class/zram-control";
 const BLOCK: &str = "/sys/block";
+/// Of a device's settings: the disk behind it.
+const BACKING: &str = "backing_dev";
 /// For programs that look at every new device (udev, blkid) and hold it open for a moment.
 const SETTLE: Duration = Duration::from_secs(2);
 
@@ -46,7 +48,6 @@ struct Device {
     diskseq: Option<u64>,
 }
 
-/// The directory of a device's settings.
 /// What the zram device at this node holds and takes now, whoever made it.
 ///
 /// # Errors
@@ -66,6 +67,41 @@ pub fn algorithm(device: &Path) -> io::Result<String> {
     Ok(chosen(&text).unwrap_or(text.trim()).to_owned())
 }
 
+/// What lies on the disk behind a zram device, and what was read from it and written to it (`bd_stat`, in units of 4 KiB whatever
+/// the page).
+///
+/// # Errors
+/// When it has none.
+pub fn behind(device: &Path) -> io::Result<[Bytes; 3]> {
+    let dir = dir_at(device);
+    // The file is there, all 0, where the kernel could and nobody gave it a disk.
+    if std::fs::read_to_string(dir.join(BACKING))?.trim() == "none" {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    let text = std::fs::read_to_string(dir.join("bd_stat"))?;
+    let numbers: Vec<u64> = text.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect();
+    let short = || io::Error::new(io::ErrorKind::InvalidData, format!("bd_stat: {text:?} lacks fields"));
+    let [held, read, written, ..] = numbers[..] else { return Err(short()) };
+    Ok([held, read, written].map(|units| Bytes(units * 4096)))
+}
+
+/// Has it write to the disk behind it: `huge` for what does not compress, `idle` for what is marked so.
+///
+/// # Errors
+/// The kernel's: no space there is one of them.
+pub fn write_back(device: &Path, what: &str) -> io::Result<()> {
+    write(&dir_at(device).join("writeback"), what)
+}
+
+/// Marks all that it holds; the mark of a page goes when that is touched.
+///
+/// # Errors
+/// The kernel's.
+pub fn mark_idle(device: &Path) -> io::Result<()> {
+    write(&dir_at(device).join("idle"), "all")
+}
+
+/// The directory of a device's settings.
 fn dir_at(device: &Path) -> PathBuf {
     Path::new(BLOCK).join(device.file_name().unwrap_or_default())
 }
@@ -269,12 +305,18 @@ pub struct Zram {
 
 impl Zram {
     /// Makes a zram device of `size` (whole pages, rounded up) for `run`, compressed by `algorithm` or by what the kernel
-    /// takes by itself.
+    /// takes by itself, with the block device `behind` it, which it then has for itself.
     ///
     /// # Errors
     /// [`ChangeError::Lacks`] where the kernel makes none, and without root, [`ChangeError::NotOffered`] with the algorithms that it has,
     /// [`ChangeError::Apply`] with its reason, [`ChangeError::Journal`].
-    pub fn add(journal: &Journal, run: &str, size: Bytes, algorithm: Option<&str>) -> Result<Self, ChangeError> {
+    pub fn add(
+        journal: &Journal,
+        run: &str,
+        size: Bytes,
+        algorithm: Option<&str>,
+        behind: Option<&Path>,
+    ) -> Result<Self, ChangeError> {
         let apply = |action, path: &Path, source| ChangeError::as_root(action, path, source);
         let control = Path::new(CONTROL);
         let hot_add = control.join("hot_add");
@@ -308,6 +350,17 @@ impl Zram {
         if let Some(algorithm) = algorithm {
             zram.choose(algorithm)?;
             journal.step("algorithm chosen");
+        }
+        if let Some(disk) = behind {
+            let path = dir.join(BACKING);
+            if !path.exists() {
+                return Err(ChangeError::Lacks {
+                    what: "this kernel's zram can have no disk behind it".to_owned(),
+                    remedy: "start a kernel that can (CONFIG_ZRAM_WRITEBACK), or put zswap before the disk",
+                });
+            }
+            write(&path, &disk.display().to_string()).map_err(|e| apply("give a disk to zram in", &path, e))?;
+            journal.step("disk put behind zram");
         }
         let disksize = dir.join("disksize");
         write(&disksize, &size.to_string()).map_err(|e| apply("set the size of a zram device in", &disksize, e))?;

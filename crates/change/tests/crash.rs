@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use basics::Bytes;
-use change::{Cgroup, FuseMount, Helper, Journal, Limits, LoopDevice, SwapOn, TestFile, Value, Zram, swap_area};
+use change::{Cgroup, FuseMount, Helper, Journal, Limits, LoopDevice, Mount, SwapOn, TestFile, Value, Zram, swap_area};
 use rustix::fs::FlockOperation;
 use std::fs::File;
 use std::os::unix::process::ExitStatusExt;
@@ -72,13 +72,21 @@ fn killed_after_every_step_everything_is_as_before() {
     }
 }
 
-/// A folder, a sparse file in it and a loop device over that: what an emulated disk is made of, but for the mount.
+/// A folder, a sparse file in it, a loop device over that, and a file system on it, mounted: what an emulated disk is made of, but for
+/// its own mount.
 fn make_a_disk(dir: &Path, die_after: usize) {
     let journal = doomed(dir, die_after);
     let folder = FuseMount::prepare(&journal, "disk-0a1b2c3d", dir, None, &["socket"]).unwrap();
     std::fs::write(folder.folder().join("socket"), "").unwrap();
     let file = TestFile::sparse(&journal, "disk-0a1b2c3d", &dir.join("image"), Bytes(1 << 20)).unwrap();
     let device = LoopDevice::attach(&journal, "disk-0a1b2c3d", file.path(), 512).unwrap();
+    let mkfs = Command::new("mkfs.ext4").args(["-q", "-F"]).arg(device.path()).stderr(Stdio::null()).status();
+    // Without it the rest is tried all the same.
+    if mkfs.is_ok_and(|status| status.success()) {
+        let mount = Mount::new(&journal, "0a1b2c3d", device.path(), c"ext4", dir).unwrap();
+        std::fs::write(mount.path().join("log"), "x").unwrap();
+        mount.unmount().unwrap();
+    }
     device.detach().unwrap();
     file.remove().unwrap();
     folder.remove().unwrap();
@@ -137,7 +145,7 @@ fn press(dir: &Path, die_after: usize) {
     let wanted = if std::fs::read_to_string(SETTING).unwrap().trim() == "2" { "3" } else { "2" };
     let value = Value::set(&journal, run, Path::new(SETTING), wanted).unwrap();
     let size = Bytes(ODD);
-    let zram = Zram::add(&journal, run, size, Some("lzo")).unwrap();
+    let zram = Zram::add(&journal, run, size, Some("lzo"), None).unwrap();
     let file = File::options().read(true).write(true).open(zram.path()).unwrap();
     swap_area::format(&file, size, run).unwrap();
     drop(file);

@@ -82,7 +82,7 @@ impl Place {
     }
 
     fn zram(&self, mib: u64) -> Zram {
-        let zram = Zram::add(&self.journal, "0a1b2c3d", Bytes(mib * MIB), None).unwrap();
+        let zram = Zram::add(&self.journal, "0a1b2c3d", Bytes(mib * MIB), None, None).unwrap();
         format(zram.path(), mib * MIB);
         zram
     }
@@ -144,6 +144,42 @@ fn a_value_that_the_kernel_changes_is_told_and_put_back() {
     assert_eq!((std::fs::read_to_string(path).unwrap(), place.entries()), (before, 0));
 }
 
+/// On a kernel that can, or with one sentence on one that cannot; either way nothing is left.
+#[test]
+fn a_disk_stands_behind_zram_where_the_kernel_has_that() {
+    let test = "a_disk_stands_behind_zram_where_the_kernel_has_that";
+    if !possible(test, &["/sys/class/zram-control/hot_add", "/dev/loop-control"]) {
+        return;
+    }
+    let _alone = alone();
+    let place = Place::new();
+    let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+    let backing = dir.path().join("disk");
+    std::fs::File::create(&backing).unwrap().set_len(32 * MIB).unwrap();
+    let disk = change::LoopDevice::attach(&place.journal, "r", &backing, 4096).unwrap();
+    match Zram::add(&place.journal, "r", Bytes(32 * MIB), None, Some(disk.path())) {
+        Err(ChangeError::Lacks { what, remedy }) => {
+            assert!(what.contains("can have no disk") && remedy.contains("CONFIG_ZRAM_WRITEBACK"), "{what}; {remedy}");
+        }
+        added => {
+            let zram = added.unwrap();
+            assert_eq!(change::zram::behind(zram.path()).unwrap(), [Bytes(0); 3]);
+            let random: Vec<u8> = (0..MIB).map(|i: u64| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u8).collect();
+            let mut file = std::fs::OpenOptions::new().write(true).open(zram.path()).unwrap();
+            std::io::Write::write_all(&mut file, &random).unwrap();
+            file.sync_all().unwrap();
+            drop(file);
+            change::zram::mark_idle(zram.path()).unwrap();
+            change::zram::write_back(zram.path(), "idle").unwrap();
+            let [held, _, written] = change::zram::behind(zram.path()).unwrap();
+            assert!(held >= Bytes(MIB) && written >= held, "{held} {written}");
+            zram.remove().unwrap();
+        }
+    }
+    disk.detach().unwrap();
+    assert_eq!(place.entries(), 0);
+}
+
 #[test]
 fn a_zram_swap_comes_and_goes() {
     if !possible("a_zram_swap_comes_and_goes", &["/sys/class/zram-control/hot_add", "/proc/swaps"]) {
@@ -151,13 +187,13 @@ fn a_zram_swap_comes_and_goes() {
     }
     let _alone = alone();
     let place = Place::new();
-    let error = Zram::add(&place.journal, "r", Bytes(MIB), Some("zip")).unwrap_err();
+    let error = Zram::add(&place.journal, "r", Bytes(MIB), Some("zip"), None).unwrap_err();
     assert!(matches!(&error, ChangeError::NotOffered { offered, .. } if !offered.contains('[')), "{error}");
     assert_eq!(place.entries(), 0);
 
     let offered = std::fs::read_to_string("/sys/block/zram0/comp_algorithm").unwrap_or("lzo".to_owned());
     let last = offered.split_whitespace().last().unwrap().trim_matches(['[', ']']).to_owned();
-    let zram = Zram::add(&place.journal, "r", Bytes(32 * MIB - 1), Some(&last)).unwrap();
+    let zram = Zram::add(&place.journal, "r", Bytes(32 * MIB - 1), Some(&last), None).unwrap();
     let (seq, path) = (diskseq(zram.path()), zram.path().to_owned());
     assert_eq!(change::zram::algorithm(zram.path()).unwrap(), last);
     format(zram.path(), 32 * MIB);

@@ -3,6 +3,7 @@
 //! runs is the business of a [`Progress`].
 #![forbid(unsafe_code)]
 
+mod emulated;
 mod errno;
 mod error;
 mod judge;
@@ -10,6 +11,7 @@ mod model;
 mod pressed;
 mod progress;
 mod ready;
+mod redis;
 mod step;
 mod through;
 

@@ -4,9 +4,11 @@
 use crate::RunError;
 use crate::model::Model;
 use crate::pressed::{Needs, Pressing};
+use crate::redis::{Media, Site};
 use basics::job::{Direction, Entropy, Order, Sync};
 use basics::plan::{Act, CHUNK, Target};
 use basics::pressure::Pressed;
+use basics::redis::Medium;
 use basics::{Bytes, Job, Nanos, Plan, Predicted};
 use change::{Journal, TestFile, guard};
 use engine::{Control, EngineError, Outcome, Sink};
@@ -31,6 +33,8 @@ pub struct Targets<'a> {
     models: Models,
     /// What stands for the target under pressure that is in use, and which it is: two would be in each other's way.
     pressing: Option<(usize, Pressing)>,
+    /// Emulated disks with a file system, for what keeps files.
+    media: Media,
     run: String,
     seed: u64,
 }
@@ -116,7 +120,8 @@ pub fn allowed(plan: &Plan) -> Result<Allowed, RunError> {
             | Target::Null { .. }
             | Target::Device { .. }
             | Target::Profile { .. }
-            | Target::Pressed(_) => {}
+            | Target::Pressed(_)
+            | Target::Redis(_) => {}
         }
     }
     Ok(Allowed(plan.targets.clone()))
@@ -126,7 +131,8 @@ impl<'a> Targets<'a> {
     /// The targets of a run.
     pub fn new(allowed: Allowed, run: &str, seed: u64, journal: &'a Journal) -> Self {
         let (files, models) = (BTreeMap::new(), BTreeMap::new());
-        Targets { journal, specs: allowed.0, files, models, pressing: None, run: run.to_owned(), seed }
+        let (pressing, media) = (None, Media::default());
+        Targets { journal, specs: allowed.0, files, models, pressing, media, run: run.to_owned(), seed }
     }
 
     /// The file that must still be written whole before a step on this target, if there is one, with its length and
@@ -169,6 +175,16 @@ impl<'a> Targets<'a> {
         Ok(&self.pressing.insert((index, pressing)).1)
     }
 
+    /// The directory of a medium, made ready where it is not, and the disk below where it is ours.
+    pub fn medium(&mut self, medium: &Medium, program: &Path) -> Result<(PathBuf, Option<String>), RunError> {
+        self.media.place(medium, Site { journal: self.journal, run: &self.run, program })
+    }
+
+    /// What a step needs of its run to start something.
+    pub fn site<'s>(&'s self, program: &'s Path) -> Site<'s> {
+        Site { journal: self.journal, run: &self.run, program }
+    }
+
     /// The target in a few words.
     pub fn describe(&self, index: usize) -> String {
         self.specs[index].describe()
@@ -178,7 +194,11 @@ impl<'a> Targets<'a> {
     pub fn path(&self, index: usize) -> Option<&Path> {
         match &self.specs[index] {
             Target::File { path } | Target::Device { path, .. } | Target::TestFile { dir: path, .. } => Some(path),
-            Target::Memory { .. } | Target::Null { .. } | Target::Profile { .. } | Target::Pressed(_) => None,
+            Target::Memory { .. }
+            | Target::Null { .. }
+            | Target::Profile { .. }
+            | Target::Pressed(_)
+            | Target::Redis(_) => None,
         }
     }
 
@@ -203,7 +223,7 @@ impl<'a> Targets<'a> {
             Target::Profile { toml, .. } => {
                 return Ok(living(&mut self.models, index, toml, self.seed)?.borrow_mut().act(act)?);
             }
-            Target::Memory { .. } | Target::Null { .. } | Target::Pressed(_) => return Ok(()),
+            Target::Memory { .. } | Target::Null { .. } | Target::Pressed(_) | Target::Redis(_) => return Ok(()),
         };
         let fail = |source| failed(path, source);
         let fd = open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).map_err(|errno| fail(errno.into()))?;
@@ -254,7 +274,9 @@ impl<'a> Targets<'a> {
                 Ok(Ready { opened: Opened::Model(model), notes })
             }
             Target::File { path } => open_file(path, None, job, false),
-            Target::Pressed(_) => Err(RunError::Load { what: "memory under pressure is not opened".to_owned() }),
+            Target::Pressed(_) | Target::Redis(_) => {
+                Err(RunError::Load { what: "what is started for a step is not opened".to_owned() })
+            }
             Target::TestFile { dir, size, first_step_fills, .. } => {
                 let own = self.files.get(&index);
                 let written = own.map_or(Bytes(0), |own| own.written.min(*size));
@@ -307,6 +329,7 @@ impl<'a> Targets<'a> {
     pub fn close(&mut self) -> Vec<RunError> {
         let mut troubles = remove(std::mem::take(&mut self.files));
         troubles.extend(self.pressing.take().into_iter().flat_map(|(_, pressing)| pressing.take_down()));
+        troubles.extend(self.media.close());
         troubles
     }
 }

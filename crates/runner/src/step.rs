@@ -2,10 +2,12 @@
 
 use crate::pressed::Heard;
 use crate::ready::{Opened, Ready, Targets};
+use crate::redis::{self, Cell};
 use crate::{RunError, Runner, SharedSpool, errno, lock, model, now, through};
 use basics::job::{Block, Direction, Stop};
 use basics::plan::{Act, CHUNK, Step, Target};
-use basics::pressure::Pressed;
+use basics::pressure::{Load, Pressed};
+use basics::redis::{Served, Server};
 use basics::{Bytes, EngineUse, Interval, Job, Nanos, Side};
 use engine::{Control, Ended, Outcome};
 use machine::{Machine, Root};
@@ -13,7 +15,7 @@ use observe::Observer;
 use record::{Fill, State, StepRecord};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// How often the observer looks.
@@ -58,6 +60,9 @@ impl Running<'_, '_> {
     fn attempt(&mut self, step: &Step, targets: &mut Targets<'_>, account: &mut StepRecord) -> Result<(), RunError> {
         if let Target::Pressed(spec) = targets.spec(step.target).clone() {
             return self.press(&spec, step, targets, account);
+        }
+        if let Target::Redis(server) = targets.spec(step.target).clone() {
+            return self.serve(&server, step, targets, account);
         }
         if !self.fill(step, targets, account)? {
             account.state = State::Interrupted;
@@ -169,6 +174,57 @@ impl Running<'_, '_> {
                 Err(error)
             }
         }
+    }
+
+    /// Requests to a Redis server of the step's own.
+    fn serve(
+        &mut self,
+        server: &Server,
+        step: &Step,
+        targets: &mut Targets<'_>,
+        account: &mut StepRecord,
+    ) -> Result<(), RunError> {
+        let (cancel, program) = (self.runner.interrupted, self.runner.program);
+        let (dir, own) = targets.medium(&server.medium, program)?;
+        let below = || {
+            let tier = machine::tier_of_path(self.machine, &Root::live(), &dir);
+            tier.map(|tier| machine::disks_below(self.machine, &tier)).unwrap_or_default()
+        };
+        let disks = own.map_or_else(below, |own| vec![own]);
+        let mut cell = Cell::start(server, &dir, targets.site(program))?;
+        let done = self.load_it(&mut cell, server, step, disks, account, cancel);
+        // Whatever came of it, it is ended.
+        let mut troubles = cell.end();
+        done.and(troubles.pop().map_or(Ok(()), Err))
+    }
+
+    fn load_it(
+        &mut self,
+        cell: &mut Cell<'_>,
+        server: &Server,
+        step: &Step,
+        disks: Vec<String>,
+        account: &mut StepRecord,
+        cancel: &AtomicBool,
+    ) -> Result<(), RunError> {
+        let whole = Bytes(server.keys * step.job.block.largest().0);
+        let begun = Instant::now();
+        let progress = &mut self.runner.progress;
+        let filled = cell.fill(&step.job, cancel, |done| progress.filling(self.index, step, done, whole))?;
+        account.filled = Some(Fill { bytes: filled, time: begun.elapsed().into() });
+        let disk = disks.first().cloned();
+        let before = cell.before(disk.as_deref())?;
+        // Before the load, so that nothing is measured that cannot be kept.
+        let log = server.log.as_deref().map(redis::new_log).transpose()?;
+        let mut outcome = self.watched(step, Some(disks), account, |sink| cell.run(&step.job, cancel, sink))?;
+        let mut served = cell.account(&before, &outcome, disk.as_deref())?;
+        if let Some(log) = log {
+            served.lag = Some(redis::write_log(log, std::mem::take(&mut outcome.each))?);
+        }
+        let served = Served { payload: step.job.block.largest(), ..served };
+        account.region = Some(whole);
+        account.load = Some(Box::new(Load { redis: Some(Box::new(served)), ..Load::default() }));
+        write_account(outcome, account)
     }
 
     /// What is done before the job; false when interrupted.
@@ -288,12 +344,14 @@ fn write_account(outcome: Outcome, account: &mut StepRecord) -> Result<(), RunEr
         Ended::Confidence => "confidence",
         Ended::Cancelled => "interrupted",
         Ended::Failed { .. } => "error",
+        Ended::Refused { .. } => "refused",
         Ended::Astray { .. } => "wrong data",
     }
     .to_owned();
     match outcome.ended {
         Ended::Cancelled => account.state = State::Interrupted,
         Ended::Failed { what, offset, errno } => return Err(operation(what, offset, &account.target, errno)),
+        Ended::Refused { said } => return Err(RunError::Load { what: format!("the server answers: {said}") }),
         Ended::Astray { offset, holds } => {
             return Err(RunError::Astray { offset, holds, target: account.target.clone() });
         }

@@ -188,7 +188,7 @@ fn empty(dir: &Path, until: Instant) -> io::Result<()> {
             return Err(io::Error::new(io::ErrorKind::ResourceBusy, "it holds this process"));
         }
         if Instant::now() >= until {
-            let why = format!("{} processes in it do not end, even killed", inside.len());
+            let why = format!("{} processes neither end nor can be put into the group above", inside.len());
             return Err(io::Error::new(io::ErrorKind::TimedOut, why));
         }
         let kept = inside.iter().filter(|process| is_ours(**process) || !let_go(dir, **process)).count();
@@ -197,7 +197,7 @@ fn empty(dir: &Path, until: Instant) -> io::Result<()> {
             std::thread::sleep(Duration::from_millis(5));
             continue;
         }
-        // Once more: one that was let go may have been somebody's who had this group's name, and is here no longer.
+        // Listed again, so that nothing is killed that has just been let go.
         for process in processes(dir)?.into_iter().filter(|process| is_ours(*process)) {
             let _ = kill_process(process, Signal::KILL);
         }

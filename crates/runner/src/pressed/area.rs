@@ -2,21 +2,20 @@
 //! while it holds nothing yet, then switched on.
 
 use super::Needs;
+use super::behind::{Behind, Writer};
+use crate::emulated::Emulated;
 use crate::{RunError, errno};
 use basics::job::{Block, Direction, Stop};
 use basics::pressure::{Area as Spec, AreaSeen, Compressed};
 use basics::units::MIB;
 use basics::{Bytes, Interval, Job, Nanos};
-use change::{Helper, SwapOn, TestFile, Zram, guard, swap_area, zram};
+use change::{SwapOn, TestFile, Zram, guard, swap_area, zram};
 use engine::{Control, Ended};
 use machine::{Root, SwapArea};
 use rustix::fs::{Mode, OFlags};
-use serde_json::Value as Json;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 
 /// How long the sequential rate is taken.
 const SEQUENTIAL: Nanos = Nanos::from_millis(1000);
@@ -27,9 +26,13 @@ enum Base {
     Device,
     /// An area of this machine's, on already, that stays as it is.
     Own,
-    /// The emulator ends by its change; the handle is there to be waited for.
-    Emulated(Option<Helper>, Child),
-    Zram(Option<Zram>),
+    Emulated(Box<Emulated>),
+    /// The thread that has it write ends first, the disk behind it is let go last.
+    Zram {
+        writer: Option<Writer>,
+        zram: Zram,
+        behind: Option<Box<Behind>>,
+    },
 }
 
 /// An area and what is below it.
@@ -44,8 +47,15 @@ pub(crate) struct Area {
 pub(crate) fn set_up(specs: &[Spec], needs: &Needs<'_>) -> Result<Vec<Area>, RunError> {
     let mut starting = Vec::new();
     for spec in specs {
-        starting.push(match spec {
-            Spec::Emulated { name, toml, size } => Some(start(name, toml, *size, needs)?),
+        let lowest = match spec {
+            Spec::Zram { behind: Some(behind), .. } => behind.as_ref(),
+            spec => spec,
+        };
+        starting.push(match lowest {
+            Spec::Emulated { name, toml, size } => {
+                let site = (needs.journal, needs.run, needs.program);
+                Some(Emulated::begin((name, toml), *size, site)?)
+            }
             _ => None,
         });
     }
@@ -59,64 +69,23 @@ pub(crate) fn set_up(specs: &[Spec], needs: &Needs<'_>) -> Result<Vec<Area>, Run
     Ok(ready)
 }
 
-/// An emulated disk on its way.
-struct Starting {
-    helper: Helper,
-    child: Child,
-    name: String,
-}
-
 fn failed(what: String) -> RunError {
     RunError::Load { what }
 }
 
-/// Starts an emulator in a session of its own, as `emulate --detach` does, that ends with this process.
-fn start(name: &str, toml: &str, size: Bytes, needs: &Needs<'_>) -> Result<Starting, RunError> {
-    let cannot = |error: std::io::Error| failed(format!("the emulated disk {name} cannot be started: {error}"));
-    let mut command = Command::new(needs.program);
-    command.args(["--json", "emulate", "/dev/stdin", "--detached", "--size", &size.0.to_string()]);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    sys::child::dies_with_us(&mut command, rustix::process::Signal::TERM);
-    let mut child = command.spawn().map_err(cannot)?;
-    let helper = Helper::of(needs.journal, needs.run, child.id(), "an emulated disk")?;
-    if let Some(mut input) = child.stdin.take() {
-        input.write_all(toml.as_bytes()).map_err(cannot)?;
-    }
-    Ok(Starting { helper, child, name: name.to_owned() })
-}
-
-impl Starting {
-    /// Its device, once it is there.
-    fn device(&mut self) -> Result<PathBuf, RunError> {
-        let mut line = String::new();
-        if let Some(output) = self.child.stdout.take() {
-            let _ = BufReader::new(output).read_line(&mut line);
-        }
-        let document = serde_json::from_str::<Json>(&line).ok();
-        if let Some(device) = document.as_ref().and_then(|document| document["device"].as_str()) {
-            return Ok(PathBuf::from(device));
-        }
-        let mut said = String::new();
-        if let Some(mut errors) = self.child.stderr.take() {
-            let _ = errors.read_to_string(&mut said);
-        }
-        let said = said.trim().trim_start_matches("tiermark: ");
-        Err(failed(format!("the emulated disk {} did not start: {said}", self.name)))
-    }
-}
-
 impl Area {
-    fn new(spec: &Spec, emulator: Option<Starting>, needs: &Needs<'_>) -> Result<Self, RunError> {
+    fn new(spec: &Spec, emulator: Option<Emulated>, needs: &Needs<'_>) -> Result<Self, RunError> {
         let (base, path) = match (spec, emulator) {
-            (Spec::Emulated { .. }, Some(mut starting)) => {
-                let path = starting.device()?;
-                starting.helper.serves(&path)?;
-                (Base::Emulated(Some(starting.helper), starting.child), path)
+            (Spec::Emulated { .. }, Some(mut emulated)) => {
+                let path = emulated.device()?;
+                (Base::Emulated(Box::new(emulated)), path)
             }
-            (Spec::Zram { algorithm, size }, _) => {
-                let zram = Zram::add(needs.journal, needs.run, *size, algorithm.as_deref())?;
+            (Spec::Zram { algorithm, size, behind }, emulator) => {
+                let behind = behind.as_ref().map(|spec| Behind::of(spec, emulator, needs)).transpose()?;
+                let disk = behind.as_ref().map(Behind::path);
+                let zram = Zram::add(needs.journal, needs.run, *size, algorithm.as_deref(), disk)?;
                 let path = zram.path().to_owned();
-                (Base::Zram(Some(zram)), path)
+                (Base::Zram { writer: disk.map(|_| Writer::of(&path)), zram, behind: behind.map(Box::new) }, path)
             }
             (Spec::File { dir, size }, _) => {
                 let file = TestFile::create(needs.journal, needs.run, dir, *size)?;
@@ -185,7 +154,7 @@ impl Area {
             _ => Bytes(sys::file::block_device_size(&file).map_err(|source| self.trouble(source))?),
         };
         self.seen.size = len;
-        if !matches!(self.base, Base::Zram(_)) {
+        if !matches!(self.base, Base::Zram { .. }) {
             let direct = open(OFlags::RDWR | OFlags::DIRECT)?;
             if matches!(self.base, Base::File(_)) {
                 // A file that was only allocated is read without its disk.
@@ -240,6 +209,7 @@ impl Area {
             original: stat.orig_data_size,
             compressed: stat.compr_data_size,
             memory: stat.mem_used_total,
+            behind: zram::behind(&self.path).ok(),
         });
         AreaSeen { used, compressed, ..self.seen.clone() }
     }
@@ -249,17 +219,19 @@ impl Area {
         let mut troubles = Vec::new();
         troubles.extend(self.swap.take().and_then(|swap| swap.off().err()));
         // Where it could not be switched off, what is below says so and stays: pages lie there.
-        let stays = !troubles.is_empty();
         troubles.extend(match self.base {
             Base::File(file) => file.remove().err(),
             Base::Device | Base::Own => None,
-            Base::Zram(zram) => zram.and_then(|zram| zram.remove().err()),
-            Base::Emulated(helper, mut child) => {
-                let ended = helper.and_then(|helper| helper.end().err());
-                if !stays {
-                    let _ = child.wait();
-                }
-                ended
+            Base::Zram { writer, zram, behind } => {
+                drop(writer);
+                let removed = zram.remove().err();
+                // Until it is removed it holds the disk.
+                let behind = behind.filter(|_| removed.is_none());
+                let below = behind.map(|behind| behind.take_down()).unwrap_or_default();
+                return troubles.into_iter().chain(removed).map(RunError::from).chain(below).collect();
+            }
+            Base::Emulated(emulated) => {
+                return troubles.into_iter().map(RunError::from).chain(emulated.end()).collect();
             }
         });
         troubles.into_iter().map(RunError::from).collect()

@@ -3,6 +3,7 @@
 
 mod area;
 mod ballast;
+mod behind;
 mod lay;
 mod served;
 mod toucher;
@@ -342,13 +343,17 @@ fn fits_in_ram(spec: &Pressed) -> Result<(), RunError> {
     };
     let areas = &spec.swap.areas;
     let share = areas.iter().map(of).sum::<f64>() / areas.len().max(1) as f64;
-    let limit = spec.pressure.memory.map_or(spec.size, |memory| memory.min(spec.size));
-    let needed = Bytes((share * spec.size.0 as f64) as u64 + limit.0);
+    // Without a limit all of it may be swapped, and what is locked is gone for both.
+    let beside = match spec.pressure.memory {
+        Some(memory) => memory.min(spec.size),
+        None => spec.pressure.lock.unwrap_or_default(),
+    };
+    let needed = Bytes((share * spec.size.0 as f64) as u64 + beside.0);
     match sys::memory::available() {
         Some(available) if share > 0.0 && needed.0 + SPARE > available => {
             let (what, available) = (spec.swap.describe(), Bytes(available));
             let what = format!(
-                "{what} would hold pages in RAM, {needed} with the process itself, and only {available} are available; \
+                "{what} would hold pages in RAM, {needed} with what must be there besides, and only {available} are available; \
                  take a smaller --size, or a disk"
             );
             Err(RunError::Load { what })

@@ -182,6 +182,7 @@ impl Account {
             Ended::Confidence => Why::Confidence,
             Ended::Cancelled => Why::Cancelled,
             Ended::Failed { what, .. } => return Err(format!("{what} of memory failed")),
+            Ended::Refused { said } => return Err(said),
             Ended::Astray { .. } => return Err("memory held something else than what was stored".to_owned()),
         };
         Ok(Account {

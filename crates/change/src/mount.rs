@@ -1,0 +1,113 @@
+//! The file system of an emulated disk, mounted at a folder of ours. It holds nothing that outlives the run: it is unmounted, and the
+//! folder removed, when its owner is dropped, and by the next start after a kill.
+
+use crate::error::ChangeError;
+use crate::journal::{Journal, Standing, random};
+use crate::kind::{Change, Present, Reversible};
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, UnmountFlags};
+use serde::{Deserialize, Serialize};
+use std::ffi::CStr;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Longest that unmounting may take: a program that was ended may still have a file open.
+const SETTLE: Duration = Duration::from_secs(10);
+
+/// Before: no such folder. Wanted: a folder of a name that holds 64 random bits, and whatever is mounted there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct DiskMountChange {
+    /// The folder.
+    target: PathBuf,
+}
+
+impl Reversible for DiskMountChange {
+    fn target(&self) -> String {
+        format!("{} (a mounted emulated disk)", self.target.display())
+    }
+
+    fn present(&self) -> Result<Present, ChangeError> {
+        Ok(match self.target.symlink_metadata() {
+            // A mount whose disk is gone cannot be looked at, and can be unmounted.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Present::Before,
+            _ => Present::Wanted,
+        })
+    }
+
+    fn undo(&self) -> Result<(), ChangeError> {
+        let fail = |action, source| ChangeError::Undo { action, path: self.target.clone(), source };
+        let began = Instant::now();
+        loop {
+            match rustix::mount::unmount(&self.target, UnmountFlags::NOFOLLOW) {
+                Ok(()) | Err(Errno::INVAL | Errno::NOENT) => break,
+                Err(Errno::BUSY) if began.elapsed() < SETTLE => std::thread::sleep(Duration::from_millis(20)),
+                Err(errno) => return Err(fail("unmount", errno.into())),
+            }
+        }
+        match std::fs::remove_dir(&self.target) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(fail("remove", error)),
+            _ => Ok(()),
+        }
+    }
+
+    fn undone(&self) -> &'static str {
+        "was unmounted"
+    }
+}
+
+/// A file system that is unmounted when this is dropped.
+#[derive(Debug)]
+pub struct Mount {
+    journal: Journal,
+    standing: Option<Standing>,
+    path: PathBuf,
+}
+
+impl Mount {
+    /// Mounts the file system (`ext4`) on `device` at a new folder in `dir`, for `run`.
+    ///
+    /// # Errors
+    /// [`ChangeError::Apply`] with the kernel's reason, [`ChangeError::Journal`].
+    pub fn new(journal: &Journal, run: &str, device: &Path, kind: &CStr, dir: &Path) -> Result<Self, ChangeError> {
+        let fail = |action, path: &Path, source| ChangeError::as_root(action, path, source);
+        let dir = std::fs::canonicalize(dir).map_err(|source| fail("make a folder in", dir, source))?;
+        let number = random();
+        let path = dir.join(format!("tiermark-{run}-{number:016x}"));
+        let change = DiskMountChange { target: path.clone() };
+        let standing = journal.begin(run, format!("{run}-mount-{number:016x}"), Change::DiskMount(change))?;
+        let mount = Mount { journal: journal.clone(), standing: Some(standing), path };
+        let made = std::fs::DirBuilder::new().mode(0o700).create(&mount.path);
+        made.map_err(|source| fail("make the folder", &mount.path, source))?;
+        journal.step("folder made");
+        let options: Option<&CStr> = None;
+        rustix::mount::mount(device, &mount.path, kind, MountFlags::NODEV | MountFlags::NOSUID, options)
+            .map_err(|errno| fail("mount", device, errno.into()))?;
+        journal.step("disk mounted");
+        Ok(mount)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Unmounts it now, and tells whether that went well.
+    ///
+    /// # Errors
+    /// [`ChangeError::Undo`]; the next start tries again.
+    pub fn unmount(mut self) -> Result<(), ChangeError> {
+        self.standing.take().map_or(Ok(()), |standing| self.journal.end(&standing))
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        if let Some(standing) = self.standing.take()
+            && let Err(error) = self.journal.end(&standing)
+        {
+            tracing::warn!("{error}");
+        }
+    }
+}

@@ -1,0 +1,408 @@
+//! A Redis server for one step: started in a folder of its own on its medium, filled, loaded, looked at, ended. The media that are
+//! emulated disks live as long as the run.
+
+use crate::RunError;
+use crate::emulated::Emulated;
+use crate::pressed::Heard;
+use basics::job::{Block, Direction, Order, Pacing, Stop};
+use basics::redis::{Medium, Served, Server};
+use basics::{Bytes, Each, Interval, Job, Latencies, Nanos};
+use change::{Folder, Helper, Journal, Mount};
+use engine::{Control as Cancel, Ended, Endpoint, Keys, Outcome, Target};
+use redisd::{Address, Control, Info, Start};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+
+/// Until it answers: its data set may come from a slow card.
+const READY: Duration = Duration::from_secs(120);
+/// For a child that saves or rewrites, after the load.
+const SAVED: Duration = Duration::from_secs(300);
+/// For it to end by itself.
+const GOODBYE: Duration = Duration::from_secs(20);
+/// Looked at for what it wrote before it ended.
+const LOG: &str = "log";
+
+/// What a step needs of its run.
+#[derive(Clone, Copy)]
+pub(crate) struct Site<'a> {
+    pub journal: &'a Journal,
+    pub run: &'a str,
+    /// This program.
+    pub program: &'a Path,
+}
+
+fn failed(what: impl std::fmt::Display) -> RunError {
+    RunError::Load { what: what.to_string() }
+}
+
+/// An emulated disk with a file system, mounted. Fields go in this order.
+struct Disk {
+    mount: Mount,
+    emulated: Emulated,
+    device: PathBuf,
+}
+
+/// The media of a run that were made for it.
+#[derive(Default)]
+pub(crate) struct Media(BTreeMap<String, Disk>);
+
+impl Media {
+    /// The directory of a medium, made ready where it is not, and the disk below where it is ours.
+    pub fn place(&mut self, medium: &Medium, site: Site<'_>) -> Result<(PathBuf, Option<String>), RunError> {
+        let (name, toml, size) = match medium {
+            Medium::Directory(dir) => return Ok((dir.clone(), None)),
+            Medium::Emulated { name, toml, size } => (name, toml, *size),
+        };
+        if !self.0.contains_key(name) {
+            self.0.insert(name.clone(), Disk::new((name, toml), size, site)?);
+        }
+        let disk = &self.0[name];
+        let device = disk.device.file_name().map(|name| name.to_string_lossy().into_owned());
+        Ok((disk.mount.path().to_owned(), device))
+    }
+
+    /// Takes all of them away.
+    pub fn close(&mut self) -> Vec<RunError> {
+        let mut troubles = Vec::new();
+        for disk in std::mem::take(&mut self.0).into_values() {
+            troubles.extend(disk.mount.unmount().err().map(RunError::from));
+            troubles.extend(disk.emulated.end());
+        }
+        troubles
+    }
+}
+
+impl Disk {
+    fn new(profile: (&str, &str), size: Bytes, site: Site<'_>) -> Result<Self, RunError> {
+        let mut emulated = Emulated::begin(profile, size, (site.journal, site.run, site.program))?;
+        let device = emulated.device()?;
+        // All at once: nothing may be written later on that nobody asked for.
+        let mut mkfs = Command::new("mkfs.ext4");
+        mkfs.args(["-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"]).arg(&device);
+        let output = mkfs.stdin(Stdio::null()).output().map_err(|error| {
+            failed(format!("no file system can be made on the emulated disk: mkfs.ext4: {error}; install e2fsprogs"))
+        })?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr);
+            return Err(failed(format!("mkfs.ext4 on the emulated disk: {}", said.trim())));
+        }
+        let mount = Mount::new(site.journal, site.run, &device, c"ext4", &std::env::temp_dir())?;
+        Ok(Disk { mount, emulated, device })
+    }
+}
+
+/// A server that runs. Fields go in this order.
+pub(crate) struct Cell<'a> {
+    server: &'a Server,
+    address: Address,
+    control: Control,
+    helper: Option<Helper>,
+    child: Child,
+    /// Its folder.
+    dir: PathBuf,
+    /// The same where it is journalled: on an emulated disk it goes with that.
+    folder: Option<Folder>,
+}
+
+/// Figures of a server that only grow.
+pub(crate) struct Before {
+    info: Info,
+    main: Option<Nanos>,
+    all: Option<Nanos>,
+    written: Option<u64>,
+}
+
+impl<'a> Cell<'a> {
+    /// Starts it and waits until it answers.
+    pub fn start(server: &'a Server, dir: &Path, site: Site<'_>) -> Result<Self, RunError> {
+        let folder = match &server.medium {
+            Medium::Directory(_) => Some(Folder::make(site.journal, site.run, dir)?),
+            Medium::Emulated { .. } => None,
+        };
+        let dir = folder.as_ref().map_or_else(|| dir.join("redis"), |folder| folder.path().to_owned());
+        if folder.is_none() {
+            // What an earlier step left.
+            let _ = std::fs::remove_dir_all(&dir);
+            std::fs::create_dir(&dir).map_err(failed)?;
+        }
+        let address = Address::of(server.link, &dir).map_err(failed)?;
+        let start = Start { server, dir: &dir, address: address.clone() };
+        let conf = start.write().map_err(failed)?;
+        let log = std::fs::File::create(dir.join(LOG)).map_err(failed)?;
+        let mut command = Command::new(&server.program);
+        command.arg(conf).stdin(Stdio::null()).current_dir(&dir);
+        command.stdout(log.try_clone().map_err(failed)?).stderr(log);
+        // Ctrl-C at a terminal is for the measuring process alone, which then ends this one.
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        sys::child::dies_with_us(&mut command, rustix::process::Signal::KILL);
+        let program = server.program.display();
+        let mut child = command.spawn().map_err(|error| failed(format!("{program} cannot be started: {error}")))?;
+        let helper = Helper::of(site.journal, site.run, child.id(), &program.to_string())?;
+        let ready = Control::wait(&address, READY, || matches!(child.try_wait(), Ok(None)));
+        match ready {
+            Ok(control) => Ok(Cell { server, address, control, helper: Some(helper), child, dir, folder }),
+            Err(error) => {
+                let _ = helper.end();
+                let _ = child.wait();
+                let error = match error {
+                    redisd::RedisError::Ended { .. } => redisd::RedisError::Ended { wrote: last_line(&dir) },
+                    error => error,
+                };
+                Err(failed(error))
+            }
+        }
+    }
+
+    fn keys<'k>(&'k self, pipeline: u32, connections: u32) -> Keys<'k> {
+        let at = match &self.address {
+            Address::Tcp(addr) => Endpoint::Tcp(*addr),
+            Address::Unix(path) => Endpoint::Unix(path),
+        };
+        let expires = self.server.expires.map(|time| Duration::from_nanos(time.0));
+        Keys { at, greeting: b"", connections, pipeline, count: self.server.keys, expires }
+    }
+
+    /// Sets all keys once.
+    pub fn fill(
+        &mut self,
+        job: &Job,
+        interrupted: &AtomicBool,
+        mut told: impl FnMut(Bytes),
+    ) -> Result<Bytes, RunError> {
+        const CONNECTIONS: u32 = 16;
+        const PIPELINE: u32 = 32;
+        let job = Job {
+            direction: Direction::Write,
+            order: Order::Sequential,
+            block: Block::Fixed(job.block.largest()),
+            depth: CONNECTIONS * PIPELINE,
+            threads: 1,
+            pacing: Pacing::Closed,
+            each: false,
+            warmup: Nanos(0),
+            stop: Stop { operations: Some(self.server.keys), ..Stop::default() },
+            ..job.clone()
+        };
+        let mut done = 0;
+        let mut sink = |interval: &Interval| {
+            done += interval.write.bytes;
+            told(Bytes(done));
+        };
+        let keys = self.keys(PIPELINE, CONNECTIONS);
+        let outcome = engine::run(&job, Target::Keys(keys), &Cancel::new(interrupted), &mut sink)?;
+        match &outcome.ended {
+            Ended::Cancelled => Err(RunError::Interrupted),
+            Ended::Operations => Ok(Bytes(outcome.write.bytes)),
+            ended => Err(self.trouble("while its keys were set", ended)),
+        }
+    }
+
+    /// What it is before the load, once all that was held back is written.
+    pub fn before(&mut self, disk: Option<&str>) -> Result<Before, RunError> {
+        self.settle();
+        let info = self.control.info().map_err(failed)?;
+        self.control.order("CONFIG RESETSTAT").map_err(failed)?;
+        Ok(Before { info, main: self.main_cpu(), all: self.cpu(), written: disk.and_then(written) })
+    }
+
+    /// Has it loaded; in the middle it is told to save or to rewrite, where that is its mode.
+    pub fn run(
+        &mut self,
+        job: &Job,
+        interrupted: &AtomicBool,
+        sink: &mut dyn FnMut(Heard<'_>),
+    ) -> Result<Outcome, RunError> {
+        let midway = self.server.mode.midway();
+        let half = job.stop.operations.map(|operations| operations / 2);
+        let half_time = job.stop.time.map(|time| Nanos(time.0 / 2));
+        let address = self.address.clone();
+        let outcome = std::thread::scope(|scope| {
+            let (now, when) = channel::<()>();
+            let ordered = midway.map(|command| {
+                scope.spawn(move || -> Result<(), RunError> {
+                    // Connected before, so that only the order is given in the middle.
+                    let mut control = Control::open(&address).map_err(failed)?;
+                    match when.recv() {
+                        Ok(()) => control.order(command).map_err(failed),
+                        // It was over before.
+                        Err(_) => Ok(()),
+                    }
+                })
+            });
+            let (mut done, mut given) = (0, false);
+            let mut heard = |interval: &Interval| {
+                done += interval.read.operations() + interval.write.operations();
+                let is_half =
+                    half.is_some_and(|half| done >= half) || half_time.is_some_and(|half| interval.end >= half);
+                if is_half && !given {
+                    given = true;
+                    let _ = now.send(());
+                }
+                sink(Heard::Interval(interval));
+            };
+            let keys = self.keys(self.server.pipeline, self.server.connections);
+            let outcome = engine::run(job, Target::Keys(keys), &Cancel::new(interrupted), &mut heard);
+            drop(now);
+            if let Some(Ok(Err(error))) = ordered.map(std::thread::ScopedJoinHandle::join) {
+                tracing::debug!("{error}");
+            }
+            outcome
+        })?;
+        match &outcome.ended {
+            Ended::Failed { .. } => Err(self.trouble("under load", &outcome.ended)),
+            _ => Ok(outcome),
+        }
+    }
+
+    /// What was seen of it.
+    pub fn account(&mut self, before: &Before, outcome: &Outcome, disk: Option<&str>) -> Result<Served, RunError> {
+        let (main, all) = (self.main_cpu(), self.cpu());
+        let info = self.when_saved()?;
+        self.settle();
+        let peak = status(self.child.id(), "VmHWM:");
+        let moved = |a: Option<Nanos>, b: Option<Nanos>| a.zip(b).map(|(a, b)| b - a);
+        let number = |key: &str| info.number(key).unwrap_or(0);
+        let copied = number("rdb_last_cow_size").max(number("aof_last_cow_size"));
+        Ok(Served {
+            mode: Some(self.server.mode),
+            medium: self.server.medium.name(),
+            version: info.version(),
+            keys: self.server.keys,
+            peak: Bytes(peak.unwrap_or(0) + copied),
+            main_cpu: moved(before.main, main),
+            cpu: moved(before.all, all),
+            forks: number("total_forks").saturating_sub(before.info.number("total_forks").unwrap_or(0)),
+            last_fork: info.number("latest_fork_usec").map(|us| Nanos(us * 1000)),
+            delayed_fsyncs: number("aof_delayed_fsync")
+                .saturating_sub(before.info.number("aof_delayed_fsync").unwrap_or(0)),
+            copied: Bytes(copied),
+            hits: number("keyspace_hits"),
+            misses: number("keyspace_misses"),
+            written: disk.and_then(written).zip(before.written).map(|(after, before)| Bytes(after - before)),
+            logical: Bytes(outcome.write.bytes),
+            ..Served::default()
+        })
+    }
+
+    /// Its figures, once no child saves or rewrites any more.
+    fn when_saved(&mut self) -> Result<Info, RunError> {
+        let begun = Instant::now();
+        loop {
+            let info = self.control.info().map_err(failed)?;
+            let busy = ["rdb_bgsave_in_progress", "aof_rewrite_in_progress", "aof_rewrite_scheduled"];
+            if busy.iter().all(|key| info.number(key) != Some(1)) || begun.elapsed() > SAVED {
+                return Ok(info);
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// What its file system holds back is written.
+    fn settle(&self) {
+        if let Ok(dir) = std::fs::File::open(&self.dir) {
+            let _ = rustix::fs::syncfs(dir);
+        }
+    }
+
+    fn main_cpu(&self) -> Option<Nanos> {
+        let pid = self.child.id();
+        scheduled(&format!("/proc/{pid}/task/{pid}/schedstat"))
+    }
+
+    fn cpu(&self) -> Option<Nanos> {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).ok()?;
+        let each = tasks.flatten().filter_map(|task| scheduled(&task.path().join("schedstat").display().to_string()));
+        Some(each.fold(Nanos(0), |sum, time| sum + time))
+    }
+
+    fn trouble(&mut self, when: &str, ended: &Ended) -> RunError {
+        let why = match ended {
+            Ended::Refused { said } => format!("it answers: {said}"),
+            Ended::Failed { errno, .. } => std::io::Error::from_raw_os_error(*errno).to_string(),
+            ended => format!("{ended:?}"),
+        };
+        let gone = !matches!(self.child.try_wait(), Ok(None));
+        let wrote = last_line(&self.dir).filter(|_| gone);
+        let wrote = wrote.map_or_else(String::new, |line| format!("; it ended and wrote: {line}"));
+        failed(format!("the server failed {when}: {why}{wrote}"))
+    }
+
+    /// Ends it and removes its folder.
+    pub fn end(mut self) -> Vec<RunError> {
+        // The answer is that it is gone.
+        let _ = self.control.order("SHUTDOWN NOSAVE");
+        let begun = Instant::now();
+        while matches!(self.child.try_wait(), Ok(None)) && begun.elapsed() < GOODBYE {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let mut troubles: Vec<RunError> =
+            self.helper.take().and_then(|helper| helper.end().err()).map(RunError::from).into_iter().collect();
+        let _ = self.child.wait();
+        match self.folder {
+            Some(folder) => troubles.extend(folder.remove().err().map(RunError::from)),
+            None => drop(std::fs::remove_dir_all(&self.dir)),
+        }
+        troubles
+    }
+}
+
+/// The file for all requests, which must not be there yet.
+pub(crate) fn new_log(path: &Path) -> Result<(PathBuf, File), RunError> {
+    let file = File::options().write(true).create_new(true).open(path);
+    let hint = "an existing file is never replaced; take another name";
+    let failed = |source| RunError::Open { path: path.to_owned(), source, hint };
+    file.map(|file| (path.to_owned(), file)).map_err(failed)
+}
+
+/// Writes each request, in the order of their moments, and gives how long after theirs they were sent.
+pub(crate) fn write_log((path, file): (PathBuf, File), mut each: Vec<Each>) -> Result<Latencies, RunError> {
+    each.sort_by_key(|one| one.at);
+    let mut lag = Latencies::new();
+    let mut out = BufWriter::new(file);
+    let mut lines = || -> std::io::Result<()> {
+        writeln!(out, "intended_ns,waited_ns,latency_ns,command")?;
+        for one in &each {
+            lag.record(one.waited);
+            let command = if one.read { "GET" } else { "SET" };
+            writeln!(out, "{},{},{},{command}", one.at.0, one.waited.0, one.latency.0)?;
+        }
+        out.flush()
+    };
+    lines().map_err(|source| RunError::Open { path, source, hint: "" })?;
+    Ok(lag)
+}
+
+/// The last line that a server wrote, without its time.
+fn last_line(dir: &Path) -> Option<String> {
+    let log = std::fs::read_to_string(dir.join(LOG)).ok()?;
+    let lines = || log.lines().rev().map(str::trim).filter(|line| !line.is_empty());
+    // `12:M 23 Nov 2026 12:00:00.000 # Bad directive`.
+    let said = |line: &str| line.split_once(" # ").or(line.split_once(" * ")).map_or(line, |(_, said)| said).to_owned();
+    let telling = |line: &&str| line.contains(" # ") || line.contains("rror") || line.starts_with("***");
+    lines().find(telling).or_else(|| lines().next()).map(said)
+}
+
+/// CPU time that a thread has had (Documentation/scheduler/sched-stats.rst).
+fn scheduled(path: &str) -> Option<Nanos> {
+    let text = std::fs::read_to_string(path).ok()?;
+    text.split(' ').next()?.parse().ok().map(Nanos)
+}
+
+/// A field of `/proc/PID/status`, in bytes.
+fn status(pid: u32, key: &str) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(key))?;
+    Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? << 10)
+}
+
+/// Bytes that a disk was told to write so far (Documentation/block/stat.rst: sectors of 512 bytes).
+fn written(disk: &str) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/sys/class/block/{disk}/stat")).ok()?;
+    Some(text.split_ascii_whitespace().nth(6)?.parse::<u64>().ok()? * 512)
+}
