@@ -1,6 +1,7 @@
 //! The documents that `--json` prints, for other programs: units in the names, a key absent when its value is unknown,
 //! `schema` with its version. docs/json.md describes every key; a key never changes its meaning within a version.
 
+mod cells;
 mod rows;
 
 use crate::costs::costs;
@@ -140,7 +141,9 @@ pub(crate) fn run_of(record: &Record, summaries: &[StepSummary]) -> Value {
     let findings = findings(&study::findings(&view(record)));
     let mut rows: Vec<Value> = study::load_rows(&view(record)).iter().map(rows::load_row).collect();
     rows.extend(study::token_rows(&view(record)).iter().map(rows::token_row));
+    let cells: Vec<Value> = study::redis_cells(&view(record)).iter().map(cells::cell).collect();
     let document = head("tiermark.run/1", record).with("findings", findings);
+    let document = document.maybe("cells", (!cells.is_empty()).then_some(cells));
     document.maybe("rows", (!rows.is_empty()).then_some(rows)).with("steps", steps).build()
 }
 

@@ -38,6 +38,7 @@ pub fn view(record: &Record) -> RunView<'_> {
             notes: &step.notes,
             intervals: of_step(&record.intervals, step.index),
             samples: measured(record, step),
+            before: before(record, step),
         })
         .collect();
     RunView {
@@ -97,6 +98,12 @@ pub(crate) fn measured<'a>(record: &'a Record, step: &StepRecord) -> Vec<&'a Sam
     let until = step.load.as_ref().map_or(Nanos(u64::MAX), |_| from + step.elapsed);
     let during = |sample: &&Sample| (from..=until).contains(&sample.at);
     of_step(&record.samples, step.index).into_iter().filter(during).collect()
+}
+
+/// Those from before.
+fn before<'a>(record: &'a Record, step: &StepRecord) -> Vec<&'a Sample> {
+    let from = step.measured_from.unwrap_or_default();
+    of_step(&record.samples, step.index).into_iter().filter(|sample| sample.at < from).collect()
 }
 
 fn of_step<T>(series: &[(u32, T)], index: u32) -> Vec<&T> {

@@ -158,7 +158,7 @@ pub fn job(step: &StepRecord) -> String {
 /// A job that has not run, in a line.
 pub fn asked(job: &Job, target: &Target) -> String {
     let way = match (target, job.engine) {
-        (Target::Memory { .. } | Target::Null { .. } | Target::Pressed(_), _) => None,
+        (Target::Memory { .. } | Target::Null { .. } | Target::Pressed(_) | Target::Redis(_), _) => None,
         (_, Engine::Mmap) => Some("mapped"),
         _ if job.direct => Some("direct"),
         _ => Some("buffered"),
@@ -221,6 +221,7 @@ fn way(step: &StepRecord) -> &'static str {
         Some(Engine::Mmap) => "mapped",
         Some(Engine::Touch) => "swapped",
         Some(Engine::Decode | Engine::Served) => "decoding",
+        Some(Engine::Resp) => "GET and SET",
         _ if step.job.direct && refused => "buffered (O_DIRECT refused)",
         _ if step.job.direct && by_file_system => "direct, its writes buffered by the file system",
         _ if step.job.direct => "direct",

@@ -16,7 +16,7 @@ pub(crate) struct Rows {
 
 /// The step stands in such a row, so that its operations need none of their own.
 pub(crate) fn is_told(engine: Engine) -> bool {
-    matches!(engine, Engine::Touch | Engine::Decode | Engine::Served)
+    engine.is_workload()
 }
 
 /// What a run says of its tiers; empty where it is no workload.

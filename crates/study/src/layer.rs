@@ -63,9 +63,9 @@ fn may_shrink(step: &StepView<'_>) -> bool {
 /// What the engine said about O_DIRECT, when the job asked for it and did not get it.
 pub(crate) fn direct_refused(step: &StepView<'_>) -> Option<String> {
     if !step.job.direct
-        || step.engine.is_some_and(|engine| {
-            matches!(engine.used, Engine::Memory | Engine::Mmap | Engine::Touch | Engine::Decode | Engine::Served)
-        })
+        || step
+            .engine
+            .is_some_and(|engine| matches!(engine.used, Engine::Memory | Engine::Mmap) || engine.used.is_workload())
     {
         return None;
     }
@@ -107,10 +107,10 @@ pub(crate) struct Beyond {
 /// its trees anew, or on several disks, of which each may hold a copy.
 pub(crate) fn beyond_own(step: &StepView<'_>, members: &[&Tier]) -> Option<Beyond> {
     let (job, engine) = (step.job, step.engine?);
-    let through_memory =
-        matches!(engine.used, Engine::Mmap | Engine::Memory | Engine::Touch | Engine::Decode | Engine::Served)
-            || engine.direct_refused().is_some()
-            || engine.direct_writes_refused().is_some();
+    let through_memory = matches!(engine.used, Engine::Mmap | Engine::Memory)
+        || engine.used.is_workload()
+        || engine.direct_refused().is_some()
+        || engine.direct_writes_refused().is_some();
     if !job.direct || through_memory || job.sync != Sync::None {
         return None;
     }
@@ -187,10 +187,7 @@ fn share_of_all(step: &StepView<'_>) -> Option<f64> {
 pub(crate) fn read_from_disks(step: &StepView<'_>) -> Option<f64> {
     let engine = step.engine?.used;
     let cached = !step.job.direct || engine == Engine::Mmap || direct_refused(step).is_some();
-    if !cached
-        || matches!(engine, Engine::Memory | Engine::Touch | Engine::Decode | Engine::Served)
-        || step.read.bytes == 0
-    {
+    if !cached || engine == Engine::Memory || engine.is_workload() || step.read.bytes == 0 {
         return None;
     }
     share_of_all(step)

@@ -37,7 +37,7 @@ pub fn at_depth(step: &StepView<'_>, depth: u32) -> Audit {
     let shared_out = job.threads > 1 && (job.stop.bytes.is_some() || job.stop.operations.is_some());
     let unsaid = if !step.is_whole() || seconds <= 0.0 {
         Some(Unsaid::Unfinished)
-    } else if matches!(used, Engine::Memory | Engine::Mmap | Engine::Touch | Engine::Decode | Engine::Served) {
+    } else if matches!(used, Engine::Memory | Engine::Mmap) || used.is_workload() {
         Some(Unsaid::Batches)
     } else if job.pacing != Pacing::Closed {
         Some(Unsaid::OpenLoop)

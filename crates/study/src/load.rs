@@ -261,15 +261,23 @@ fn why(row: &LoadRow, steps: &[&StepView<'_>]) -> String {
 fn compressed(step: &StepView<'_>, load: &Load) -> Option<String> {
     let all = load.areas.iter().filter_map(|area| area.compressed.as_ref());
     let is_zram = load.areas.iter().any(|area| area.compressed.is_some());
-    let (mut original, mut memory, mut algorithm) = (0, 0, "");
+    let (mut original, mut memory, mut behind, mut algorithm) = (0, 0, 0, "");
     for one in all {
         original += one.original.0;
         memory += one.memory.0;
+        behind += one.behind.map_or(0, |[held, ..]| held.0);
         algorithm = &one.algorithm;
     }
     if original > 0 {
-        let ratio = original as f64 / memory.max(1) as f64;
-        let held = format!("{} in {} of RAM beside the limit", Bytes(original), Bytes(memory));
+        // What lies on the disk behind is counted as stored, and not as compressed.
+        let kept = original.saturating_sub(behind);
+        let ratio = kept as f64 / memory.max(1) as f64;
+        let held = format!("{} in {} of RAM beside the limit", Bytes(kept), Bytes(memory));
+        if behind > kept {
+            return Some(format!("the disk behind it holds most: {} there, {held} ({algorithm})", Bytes(behind)));
+        }
+        let away = if behind > 0 { format!(", {} on the disk behind it", Bytes(behind)) } else { String::new() };
+        let held = held + &away;
         return Some(if ratio > 1.05 {
             format!("compression holds it: {held} ({algorithm}, {}:1)", significant(ratio))
         } else {
@@ -368,6 +376,7 @@ mod tests {
                 original: Bytes(original * MIB),
                 compressed: Bytes(memory * MIB),
                 memory: Bytes(memory * MIB),
+                behind: None,
             });
             step.load.as_mut().unwrap().areas = vec![AreaSeen { compressed, ..AreaSeen::default() }];
             why(step)
@@ -375,6 +384,16 @@ mod tests {
         assert!(zram(60, 30).contains("compression holds it: 60 MiB in 30 MiB") && zram(60, 30).contains("lz4, 2"));
         assert!(zram(60, 60).starts_with("compression gains nothing"));
         assert!(zram(0, 0).starts_with("pages of zeros"));
+        let backed = |behind: u64| {
+            let mut step = touched("zram+/var/tmp", 6400);
+            let held = [Bytes(behind * MIB), Bytes(0), Bytes(behind * MIB)];
+            let [original, memory] = [Bytes(60 * MIB), Bytes(10 * MIB)];
+            let compressed = Some(Compressed { original, memory, behind: Some(held), ..Compressed::default() });
+            step.load.as_mut().unwrap().areas = vec![AreaSeen { compressed, ..AreaSeen::default() }];
+            why(step)
+        };
+        assert!(backed(50).starts_with("the disk behind it holds most: 50 MiB there, 10 MiB in 10 MiB of RAM"));
+        assert!(backed(20).contains("40 MiB in 10 MiB of RAM beside the limit, 20 MiB on the disk behind it"));
         let zswap = |cached: u64, read: u64| {
             let mut step = touched("zswap+sda", 6400);
             moved(&mut step, &[("pswpin", read), ("pswpout", 0), ("zswpin", cached)]);

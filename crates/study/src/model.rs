@@ -104,6 +104,8 @@ pub struct StepView<'a> {
     pub intervals: Vec<&'a Interval>,
     /// What the machine did while it was measured, warm-up left out, in order of time.
     pub samples: Vec<&'a Sample>,
+    /// What it did before: while what is measured was made ready, a model loaded, a disk warmed up.
+    pub before: Vec<&'a Sample>,
 }
 
 impl StepView<'_> {

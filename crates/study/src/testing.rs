@@ -142,6 +142,7 @@ pub struct Step {
     pub notes: Vec<String>,
     pub intervals: Vec<Interval>,
     pub samples: Vec<Sample>,
+    pub before: Vec<Sample>,
 }
 
 impl Step {
@@ -170,6 +171,7 @@ impl Step {
             notes: Vec::new(),
             intervals: Vec::new(),
             samples: Vec::new(),
+            before: Vec::new(),
         }
     }
     /// 2 s of sequential reads at a steady rate.
@@ -331,6 +333,7 @@ impl Step {
             notes: &self.notes,
             intervals: self.intervals.iter().collect(),
             samples: self.samples.iter().collect(),
+            before: self.before.iter().collect(),
         }
     }
 }

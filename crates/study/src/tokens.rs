@@ -74,7 +74,11 @@ pub(crate) struct Visit {
     pub tps: f64,
     ttft: f64,
     prompt: Option<f64>,
+    /// Shares of all processors' time, per cent, in use and waiting for I/O, from the load's begin on: what the first article
+    /// tabulates.
     cpu: Option<(f64, f64)>,
+    /// Share of all processors' time, per cent, in use while tokens were made.
+    busy_machine: Option<f64>,
     /// Share of its threads' time, per cent, that they spent on the weights.
     busy: Option<f64>,
     /// Share of the time, per cent, in which somebody waited for memory or a disk.
@@ -136,6 +140,8 @@ impl Visit {
         let whole = || step.samples.first().zip(step.samples.last());
         let later = |pair: &(&&Sample, &&Sample)| pair.1.at > pair.0.at;
         let ends = after().next().zip(after().next_back()).filter(later).or_else(|| whole().filter(later));
+        let loading = step.before.iter().find(|sample| sample.at + generated.load >= begun);
+        let whole_run = loading.or(step.samples.first()).zip(step.samples.last()).filter(later);
         let seconds = ends.map(|(a, b)| (b.at - a.at).secs());
         let moved = |key: &str| {
             let (a, b) = ends?;
@@ -155,7 +161,8 @@ impl Visit {
                 .prompt_time
                 .filter(|time| time.0 > 0 && generated.prompt > 0)
                 .map(|time| f64::from(generated.prompt) / time.secs()),
-            cpu: ends.and_then(|(a, b)| cpu(a, b)),
+            cpu: whole_run.and_then(|(a, b)| cpu(a, b)),
+            busy_machine: ends.and_then(|(a, b)| Some(cpu(a, b)?.0)),
             // Until the end: a token that was not made in time was worked on as well.
             busy: generated
                 .busy
@@ -191,8 +198,7 @@ pub fn weights_read(load: &Load, generated: &Generated, a: &Sample, b: &Sample) 
         // What zswap answers is not counted as swapped in, and is not counted at all where there is no zswap.
         return Some((moved("pswpin")? + moved("zswpin").unwrap_or(0.0)) * load.page.0 as f64);
     }
-    // Areas that are swapped to do not hold the file.
-    if load.areas.iter().all(|area| area.used.is_some()) {
+    if elsewhere(load, generated) {
         return moved("pgpgin").map(|kib| kib * 1024.0);
     }
     let disks: BTreeSet<&str> = load.areas.iter().filter_map(|area| area.disk.as_deref()).collect();
@@ -202,6 +208,11 @@ pub fn weights_read(load: &Load, generated: &Generated, a: &Sample, b: &Sample) 
     };
     let each: Option<Vec<f64>> = disks.iter().map(given).collect();
     each.filter(|each| !each.is_empty()).map(|each| each.iter().sum())
+}
+
+/// The weights are mapped from a file that lies on none of the tier's disks: areas that are swapped to do not hold it.
+fn elsewhere(load: &Load, generated: &Generated) -> bool {
+    generated.mapped && load.areas.iter().all(|area| area.used.is_some())
 }
 
 fn row(model: &str, tier: &str, steps: &[&StepView<'_>]) -> TokenRow {
@@ -225,6 +236,9 @@ fn row(model: &str, tier: &str, steps: &[&StepView<'_>]) -> TokenRow {
     let tps = middle(&|visit| Some(visit.tps));
     let lacking = whole().find_map(|(_, (load, generated))| lacking(load, generated));
     let bound = match (disk_mbps.get(), lacking) {
+        _ if whole().any(|(_, (load, generated))| elsewhere(load, generated)) => {
+            Known::Unknown(Why::NotMeasured("the disk of the model's file was not measured".to_owned()))
+        }
         (Some(mbps), Some(bytes)) if bytes > 0.0 => Known::Is(mbps * 1e6 / bytes),
         (_, Some(bytes)) if bytes <= 0.0 => Known::Unknown(Why::NotMeasured("all of it can be kept".to_owned())),
         _ => Known::Unknown(lack()),
@@ -259,7 +273,7 @@ fn row(model: &str, tier: &str, steps: &[&StepView<'_>]) -> TokenRow {
     // A runner's threads turn round while they wait for each other: busy as they look, one of them may wait for a page.
     let waited = middle(&|visit| visit.waited).get().copied();
     let turning = busy.is_none() && waited.is_none_or(|waited| waited > WAITED);
-    let busy = busy.or_else(|| row.cpu_percent.get().copied());
+    let busy = busy.or_else(|| middle(&|visit| visit.busy_machine).get().copied());
     row.why = why(&row, steps, (busy, turning), middle(&|visit| visit.zswap).get().copied());
     row
 }
@@ -311,6 +325,7 @@ fn why(row: &TokenRow, steps: &[&StepView<'_>], (busy, turning): (Option<f64>, b
         );
     }
     if generated.mapped {
+        let rate = if elsewhere(load, generated) { "" } else { rate.as_str() };
         return format!(
             "clean file pages are dropped and read again (nothing is written): every token reads {bytes}{rate}"
         );
@@ -408,6 +423,22 @@ mod tests {
         assert_eq!(row.faults_per_s, Known::Is(3000.0));
         let why = "thrash: anonymous weights go through swap at 26.2 % of the disk's rate because readahead ends at 32 KiB: every token reads 100 MiB";
         assert_eq!(row.why, why);
+    }
+
+    #[test]
+    fn processors_and_waiting_are_those_of_the_whole_run_loading_included() {
+        let mut step = decoded("sda", 1);
+        let at = |seconds: u64, busy: u64, idle: u64, waiting: u64| Sample {
+            at: Nanos(seconds * 1_000_000_000),
+            cpu_ticks: Some([busy, 0, 0, idle, waiting, 0, 0, 0]),
+            ..Sample::default()
+        };
+        // Three seconds of loading that waited, five of tokens that were worked on.
+        step.before = vec![at(0, 0, 0, 0), at(7, 0, 300, 0)];
+        step.samples = vec![at(10, 0, 300, 300), at(15, 500, 300, 300)];
+        let row = row(step);
+        assert_eq!(row.iowait_percent, Known::Is(37.5), "from 7 s on, when it began to load");
+        assert_eq!(row.cpu_percent, Known::Is(62.5));
     }
 
     #[test]

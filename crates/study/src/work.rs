@@ -55,8 +55,7 @@ fn ran(a: &StepView<'_>, b: &StepView<'_>) -> Option<&'static str> {
     }
     let (used_a, used_b) = (a.engine?.used, b.engine?.used);
     // Touching pages and loading from memory are no read calls.
-    let apart =
-        |engine| matches!(engine, Engine::Mmap | Engine::Memory | Engine::Touch | Engine::Decode | Engine::Served);
+    let apart = |engine| matches!(engine, Engine::Mmap | Engine::Memory) || engine.is_workload();
     let depth =
         |step: &StepView<'_>| step.job.depth > 1 && step.engine.is_some_and(|engine| engine.used == Engine::Psync);
     let all = [

@@ -299,6 +299,8 @@ pub enum LoadVerb {
     /// Have a real runner (Ollama, llama-server) make tokens with a real model: how many a second on each tier, where the model's
     /// bytes are meanwhile, and what bounds them.
     Llm(Box<LlmArgs>),
+    /// Load a real redis-server: what each way to keep its data costs on each medium, in requests a second and in latency.
+    Redis(Box<RedisArgs>),
     /// Be one of the processes that a workload is made of.
     #[command(hide = true)]
     Errand {
@@ -360,7 +362,7 @@ pub struct PressedArgs {
     pub watchdog: Option<u8>,
     /// What to swap to; may be given more than once, a row each: none, own (this machine's swap as it stands), zram,
     /// zram:lz4, a directory (a file is made there), a block device that holds a swap area, a profile to emulate (optane-pi5); with a comma between them several at equal
-    /// priority; zswap+TIER for a compressed cache in front.
+    /// priority; zswap+TIER for a compressed cache in front, zram+TIER for zram with a disk behind it.
     #[arg(long, value_name = "TIER")]
     pub swap: Vec<String>,
     /// All rungs: none, zram, zswap over a file, a file, and emulated an Optane, two NVMe SSDs over USB at equal priority and
@@ -442,6 +444,99 @@ pub struct LlmArgs {
     pub pressed: PressedArgs,
 }
 
+/// What `load redis` takes.
+#[derive(Debug, Args)]
+pub struct RedisArgs {
+    /// Where the server's files lie; may be given more than once, in turns: a directory (a folder is made there), or a profile to
+    /// emulate (sd-evo-pi5).
+    #[arg(long, value_name = "DIR|PROFILE", required = true)]
+    pub on: Vec<String>,
+    /// How it keeps its data; may be given more than once: memory-only, rdb (with a BGSAVE in the middle), aof-everysec, aof-always,
+    /// aof-rewrite (everysec, rewritten in the middle). Default: the first four.
+    #[arg(long, value_name = "MODE")]
+    pub mode: Vec<String>,
+    /// Length of a value; may be given more than once. Default: 64, 512 and 4096.
+    #[arg(long, value_name = "BYTES")]
+    pub payload: Vec<String>,
+    /// Visits of each cell, in turns; the median is told. Default: 3, as published 5.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub repeat: Option<u32>,
+    /// Clients, over all threads.
+    #[arg(long, default_value_t = 50, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub connections: u32,
+    /// Threads of the clients.
+    #[arg(long, default_value_t = 4, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub threads: u32,
+    /// Requests on the way on each connection.
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub pipeline: u32,
+    /// GETs of a hundred requests; the others are SETs.
+    #[arg(long, default_value_t = 50, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=100))]
+    pub reads: u8,
+    /// Different keys, all set before. Default: 100,000, or as many as take 128 MiB.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    pub keys: Option<u64>,
+    /// Some keys are asked for more than others, by a Zipf law of this exponent.
+    #[arg(long, value_name = "EXPONENT")]
+    pub theta: Option<f64>,
+    /// A key is gone so long after it was set.
+    #[arg(long, value_name = "TIME")]
+    pub expires: Option<String>,
+    /// What values hold: half of each random, all of it, or nothing.
+    #[arg(long, value_enum, default_value_t = Content::Half)]
+    pub content: Content,
+    /// Requests of a visit. Default: 100,000, or as many as the time allows.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub operations: Option<u64>,
+    /// The longest that a visit takes.
+    #[arg(long, value_name = "TIME")]
+    pub runtime: Option<String>,
+    /// So many requests a second, whether they are answered or not, at random moments; latency counts from the moment that was
+    /// meant. Default: the next once one is answered.
+    #[arg(long, value_name = "REQUESTS")]
+    pub rate: Option<f64>,
+    /// With --rate: at equal distances.
+    #[arg(long, requires = "rate")]
+    pub fixed_rate: bool,
+    /// Make this file, with a line for each request of one visit to one cell: when it was meant, how long after that it was sent,
+    /// and answered.
+    #[arg(long, value_name = "FILE.csv")]
+    pub log: Option<PathBuf>,
+    /// How the clients reach it.
+    #[arg(long, value_enum, default_value_t = RedisLink::Tcp)]
+    pub link: RedisLink,
+    /// The server's program; default: the redis-server or valkey-server in PATH.
+    #[arg(long, value_name = "FILE")]
+    pub server: Option<PathBuf>,
+    /// A setting of redis.conf, which comes before the mode's; may be given more than once.
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub config: Vec<String>,
+    /// What an emulated disk holds.
+    #[arg(long, default_value = "2GiB", value_name = "SIZE")]
+    pub size: String,
+    /// As the third article did it: the median of five.
+    #[arg(long)]
+    pub as_published: bool,
+    /// Where chance begins.
+    #[arg(long, default_value_t = 42)]
+    pub seed: u64,
+    /// Say what would be done, and do nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// When to show progress.
+    #[arg(long, value_enum, default_value_t = When::Auto)]
+    pub progress: When,
+}
+
+/// How clients reach a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum RedisLink {
+    /// TCP on loopback.
+    Tcp,
+    /// A Unix socket.
+    Unix,
+}
+
 /// A program that runs models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Server {
@@ -467,8 +562,8 @@ pub struct PredictArgs {
     /// RAM of a board like a Raspberry Pi 5.
     #[arg(long, value_name = "SIZE", default_value = "4G", conflicts_with = "probe")]
     pub ram: String,
-    /// What of it is taken away.
-    #[arg(long, value_name = "SIZE", default_value = "0", conflicts_with = "probe")]
+    /// What of it, or with --probe of --memory, is taken away.
+    #[arg(long, value_name = "SIZE", default_value = "0")]
     pub lock: String,
     /// Weights that the board multiplies in a second when they are in memory, in MB; default: as published of a Raspberry Pi 5.
     #[arg(long, value_name = "MB/s", conflicts_with = "probe")]

@@ -5,6 +5,7 @@
 pub mod decode;
 pub mod llm;
 pub mod probe;
+pub mod redis;
 pub mod swap;
 mod tier;
 

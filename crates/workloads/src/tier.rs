@@ -1,6 +1,6 @@
-//! The tiers that a workload may be swapped to, as people write them: `none`, `own` (what this machine has), `zram`, `zram:lz4`, a profile's name (an emulated
-//! disk), a directory (a file there), a block device; several of equal priority with a comma between them, and `zswap+` before
-//! them for a compressed cache in front.
+//! The tiers that a workload may be swapped to, as people write them: `none`, `own` (what this machine has), `zram`, `zram:lz4`,
+//! a profile's name (an emulated disk), a directory (a file there), a block device; several of equal priority with a comma between
+//! them, `zswap+` before them for a compressed cache in front, and `zram+` before one for compressed memory with a disk behind it.
 
 use basics::Bytes;
 use basics::pressure::{Area, Swap, Zswap};
@@ -30,7 +30,7 @@ enum Place {
     Device(PathBuf),
     Own,
     Emulated { name: String, toml: String },
-    Zram(Option<String>),
+    Zram { algorithm: Option<String>, behind: Option<Box<Place>> },
 }
 
 /// Gives the name and the TOML of a profile, or says why there is none.
@@ -61,7 +61,7 @@ impl Tier {
         };
         let places = areas.split(',').map(|area| place(area, profiles).map_err(|why| bad(&why)));
         let places = places.collect::<Result<Vec<_>, _>>()?;
-        if zswap.is_some() && places.iter().any(|place| matches!(place, Place::Zram(_))) {
+        if zswap.is_some() && places.iter().any(|place| matches!(place, Place::Zram { .. })) {
             return Err(bad("what zswap gives up on would be compressed a second time; put a disk behind it"));
         }
         Ok(tier(places, zswap))
@@ -86,15 +86,23 @@ impl Tier {
     pub(crate) fn sized(&self, room: Bytes) -> Swap {
         const PAGES: u64 = 1 << 20;
         let size = Bytes((room.0 / self.places.len().max(1) as u64).next_multiple_of(PAGES));
-        let area = |place: &Place| match place {
+        let areas = self.places.iter().map(|place| place.sized(size)).collect();
+        Swap { areas, zswap: self.zswap.clone(), ..Swap::default() }
+    }
+}
+
+impl Place {
+    fn sized(&self, size: Bytes) -> Area {
+        match self {
             Place::Directory(dir) => Area::File { dir: dir.clone(), size },
             Place::Own => Area::Own,
             Place::Device(path) => Area::Device { path: path.clone(), destroy: None },
             Place::Emulated { name, toml } => Area::Emulated { name: name.clone(), toml: toml.clone(), size },
-            Place::Zram(algorithm) => Area::Zram { algorithm: algorithm.clone(), size },
-        };
-        let areas = self.places.iter().map(area).collect();
-        Swap { areas, zswap: self.zswap.clone(), ..Swap::default() }
+            Place::Zram { algorithm, behind } => {
+                let behind = behind.as_ref().map(|place| Box::new(place.sized(size)));
+                Area::Zram { algorithm: algorithm.clone(), size, behind }
+            }
+        }
     }
 }
 
@@ -113,10 +121,8 @@ fn zswap(options: &str) -> Option<Zswap> {
 }
 
 fn place(area: &str, profiles: &Lookup<'_>) -> Result<Place, String> {
-    match area.split_once(':') {
-        Some(("zram", algorithm)) if !algorithm.is_empty() => return Ok(Place::Zram(Some(algorithm.to_owned()))),
-        None if area == "zram" => return Ok(Place::Zram(None)),
-        _ => {}
+    if let Some(zram) = zram(area, profiles) {
+        return zram;
     }
     let path = Path::new(area);
     if area.starts_with("/dev/") {
@@ -127,8 +133,24 @@ fn place(area: &str, profiles: &Lookup<'_>) -> Result<Place, String> {
     }
     let emulated = profiles(area.strip_prefix("profile:").unwrap_or(area));
     emulated.map(|(name, toml)| Place::Emulated { name, toml }).map_err(|why| {
-        format!("give none, own (this machine's), zram, a directory such as /var/tmp, a block device, or a profile to emulate ({why})")
+        format!("give none, own (this machine's), zram, zram+PLACE, a directory such as /var/tmp, a block device, or a profile to emulate ({why})")
     })
+}
+
+/// `zram[:ALGORITHM][+PLACE]`; none where it is something else.
+fn zram(area: &str, profiles: &Lookup<'_>) -> Option<Result<Place, String>> {
+    let (front, behind) = area.split_once('+').map_or((area, None), |(front, behind)| (front, Some(behind)));
+    let algorithm = match front.split_once(':') {
+        Some(("zram", algorithm)) if !algorithm.is_empty() => Some(algorithm.to_owned()),
+        None if front == "zram" => None,
+        _ => return None,
+    };
+    let behind = behind.map(|behind| match place(behind, profiles)? {
+        place @ (Place::Directory(_) | Place::Emulated { .. }) => Ok(Box::new(place)),
+        // What is on a device would be lost, a swap area too.
+        _ => Err("behind zram there can be a directory, for a file there, or a profile".to_owned()),
+    });
+    Some(behind.transpose().map(|behind| Place::Zram { algorithm, behind }))
 }
 
 /// The rungs of `--ladder`, slowest medium last, with a file in `disk` for those that want this machine's disk.
@@ -161,7 +183,9 @@ mod tests {
         assert!(parse("none").unwrap().is_none());
         let zram = parse("zram:lz4").unwrap().sized(Bytes(1 << 20));
         assert_eq!(parse("own").unwrap().sized(Bytes(1)).areas, [Area::Own]);
-        assert_eq!(zram.areas, [Area::Zram { algorithm: Some("lz4".into()), size: Bytes(1 << 20) }]);
+        assert_eq!(zram.areas, [Area::Zram { algorithm: Some("lz4".into()), size: Bytes(1 << 20), behind: None }]);
+        let backed = parse("zram:lz4+sd").unwrap().sized(Bytes(1 << 20));
+        assert_eq!(backed.areas[0].describe(), "zram lz4 before emulated sd");
         let pair = parse("sd,profile:sd").unwrap().sized(Bytes(64 << 20));
         assert_eq!(pair.areas.len(), 2);
         assert_eq!(pair.areas[0].size(), Some(Bytes(32 << 20)));
@@ -183,6 +207,9 @@ mod tests {
             ("sd,,sd", "give none"),
             ("own,zram", "give none"),
             ("zswap+own", "give none"),
+            ("zram+/dev/sdz9", "behind zram there can be a directory"),
+            ("zram+zram", "behind zram there can be a directory"),
+            ("zswap+zram+sd", "second time"),
         ] {
             let said = parse(text).unwrap_err().to_string();
             assert!(said.contains(says), "{text}: {said}");

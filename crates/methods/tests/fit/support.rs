@@ -103,6 +103,7 @@ pub fn fit(steps: &[Ran]) -> study::fit::Fitted {
             not_run: None,
             intervals: ran.intervals.iter().collect(),
             samples: Vec::new(),
+            before: Vec::new(),
         })
         .collect();
     let view = RunView {

@@ -74,6 +74,7 @@ pub fn step(index: u32, intervals: &[Interval]) -> StepRecord {
             read: true,
             at: Nanos(7),
             latency: Nanos(9),
+            waited: Nanos(0),
         }],
         index,
         name: "seq-read".into(),

@@ -10,6 +10,7 @@ mod memory;
 mod plan;
 mod predict;
 mod profiles;
+mod redis;
 mod run;
 mod runs;
 mod tiers;

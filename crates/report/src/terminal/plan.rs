@@ -83,6 +83,9 @@ fn place(target: &Target) -> String {
         Target::TestFile { dir, .. } => format!("on a test file in {}", dir.display()),
         Target::Device { path, .. } => format!("on the device {}", path.display()),
         Target::Profile { name, .. } => format!("on the profile {name}, in virtual time"),
+        Target::Redis(server) => {
+            format!("by {}, {} keys", server.describe(), basics::units::grouped(server.keys as i64))
+        }
         Target::Pressed(pressed) => {
             format!("in memory of a process of its own, {}, {}", pressed.pressure.describe(), pressed.swap.describe())
         }

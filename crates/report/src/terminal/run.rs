@@ -47,7 +47,7 @@ pub fn run(record: &Record, style: &Style) -> String {
     // A check's stand above its table, and remarks beside the steps that they are of.
     let findings = if run.plan.method == "check" { Vec::new() } else { study::findings(&view(record)) };
     out.push_str(&super::findings(&findings.iter().filter(|finding| !finding.is_remark()).collect::<Vec<_>>(), style));
-    if let Some(table) = super::load::table(record, style).or_else(|| super::tokens::table(record, style)) {
+    if let Some(table) = workload(record, style) {
         // Its rows say what its steps would, and JSON and HTML have both.
         out.push('\n');
         out.push_str(&table);
@@ -213,4 +213,10 @@ fn latencies(latency: &LatencySummary, percents: &[f64], style: &Style) -> Vec<(
     }
     row.push((latency.max.get().map_or_else(missing, ToString::to_string), Tone::Plain));
     row
+}
+
+/// The table of a workload; nothing when it was none.
+fn workload(record: &Record, style: &Style) -> Option<String> {
+    let tokens = || super::tokens::table(record, style);
+    super::load::table(record, style).or_else(tokens).or_else(|| super::redis::table(record, style))
 }

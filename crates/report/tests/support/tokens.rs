@@ -99,6 +99,7 @@ fn visited(visit: &Visit, mapped: bool, index: u32, started: f64) -> (StepRecord
         original: Bytes(LACKING),
         compressed: Bytes(LACKING),
         memory: Bytes(LACKING),
+        behind: None,
     };
     let area = AreaSeen {
         what: visit.tier.into(),

@@ -162,6 +162,7 @@ impl Quoted {
             notes: &[],
             intervals: Vec::new(),
             samples: Vec::new(),
+            before: Vec::new(),
         }
     }
 }

@@ -61,7 +61,7 @@ impl Point {
         let job = step.job;
         let Block::Fixed(size) = job.block else { return None };
         let used = step.engine.map_or(job.engine, |engine| engine.used);
-        let device = !matches!(used, Engine::Memory | Engine::Mmap | Engine::Touch | Engine::Decode | Engine::Served);
+        let device = !(matches!(used, Engine::Memory | Engine::Mmap) || used.is_workload());
         if !step.is_whole() || job.pacing != Pacing::Closed || !device || step.elapsed.0 == 0 || size.0 == 0 {
             return None;
         }

@@ -121,6 +121,7 @@ mod tests {
             read: true,
             at: Nanos(0),
             latency: Nanos::from_millis(*ms),
+            waited: Nanos(0),
         };
         ms.iter().enumerate().map(each).collect()
     }

@@ -96,6 +96,7 @@ mod tests {
             read: true,
             at: Nanos(0),
             latency: Nanos(us * 1000),
+            waited: Nanos(0),
         });
         let mut view = run.view();
         assert_eq!(figures(&view), None, "none was kept");

@@ -93,6 +93,11 @@ fn probed(context: &Context, args: &PredictArgs, models: &[(String, Header)]) ->
     }
     let memory = args.memory.as_deref().unwrap_or_default();
     let memory = load::parsed::<Bytes>("--memory", memory)?;
+    let lock = load::parsed::<Bytes>("--lock", &args.lock)?;
+    if lock >= memory {
+        return Err(Usage(format!("--lock {lock} leaves nothing of --memory {memory}; lock less")).into());
+    }
+    let memory = Bytes(memory.0 - lock.0);
     let processors = std::thread::available_parallelism().map_or(1, |count| count.get() as u32);
     let mut rows = Vec::new();
     let mut code = ExitCode::SUCCESS;

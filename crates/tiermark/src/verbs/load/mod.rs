@@ -3,6 +3,7 @@
 
 mod decode;
 mod llm;
+mod redis;
 mod swap;
 
 use crate::cli::{LoadVerb, PressedArgs};
@@ -26,6 +27,7 @@ pub fn load(context: &Context, verb: &LoadVerb) -> Result<ExitCode> {
         LoadVerb::Swap(args) => carry_out(context, &args.pressed, |machine| swap::plan(args, machine)),
         LoadVerb::Decode(args) => carry_out(context, &args.pressed, |machine| decode::plan(args, machine)),
         LoadVerb::Llm(args) => carry_out(context, &args.pressed, |machine| llm::plan(args, machine)),
+        LoadVerb::Redis(args) => redis::redis(context, args),
         LoadVerb::Errand { errand } => self::errand(errand),
     }
 }

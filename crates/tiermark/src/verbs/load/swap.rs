@@ -71,7 +71,7 @@ fn order(args: &SwapArgs, size: Bytes) -> Result<Order, Usage> {
 }
 
 impl crate::cli::Content {
-    fn entropy(self) -> Entropy {
+    pub(super) fn entropy(self) -> Entropy {
         match self {
             crate::cli::Content::Zeros => Entropy::Zeros,
             crate::cli::Content::Half => Entropy::Compressible,

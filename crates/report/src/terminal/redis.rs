@@ -1,0 +1,89 @@
+//! A Redis server under load: a table for each length of values, a row for each way to keep them on each medium, and below it why.
+
+use super::Style;
+use super::lay::{Align, Grid, Tone};
+use crate::view::view;
+use crate::words;
+use basics::units::{grouped, significant};
+use basics::{Bytes, Known};
+use record::Record;
+use study::{Percentiles, RedisCell};
+
+/// The tables of a run; nothing when no Redis server was loaded.
+pub(super) fn table(record: &Record, style: &Style) -> Option<String> {
+    let cells = study::redis_cells(&view(record));
+    if cells.is_empty() {
+        return None;
+    }
+    let headline = study::redis_headline(&cells);
+    let mut out = headline.map_or_else(String::new, |text| style.paragraph("", &text, Tone::Strong));
+    let mut payloads: Vec<Bytes> = Vec::new();
+    cells.iter().for_each(|cell| payloads.extend((!payloads.contains(&cell.payload)).then_some(cell.payload)));
+    for payload in payloads {
+        let of_it: Vec<&RedisCell> = cells.iter().filter(|cell| cell.payload == payload).collect();
+        out.push('\n');
+        out.push_str(&one(payload, &of_it, style));
+    }
+    for note in words::notes_of_steps(record) {
+        out.push_str(&style.paragraph("  note  ", &note, Tone::Faint));
+    }
+    Some(out)
+}
+
+fn one(payload: Bytes, cells: &[&RedisCell], style: &Style) -> String {
+    let title = format!("values of\n{payload}");
+    let heads = [
+        (title.as_str(), Align::Left),
+        ("on\n", Align::Left),
+        ("requests\n/s", Align::Right),
+        ("cost\n%", Align::Right),
+        ("p50\nms", Align::Right),
+        ("p95\nms", Align::Right),
+        ("p99\nms", Align::Right),
+        ("p99.9\nms", Align::Right),
+        ("written\nB/B", Align::Right),
+        ("RAM\nMiB", Align::Right),
+    ];
+    let mut grid = Grid::new(style, &heads);
+    cells.iter().for_each(|cell| grid.row(row(cell, style)));
+    grid.fit(&[(1, 12)]);
+    let mut out = grid.render();
+    out.push('\n');
+    for cell in cells {
+        out.push_str(&style.paragraph(&format!("  {} on {}  ", cell.mode, cell.medium), &cell.why, Tone::Plain));
+    }
+    out
+}
+
+fn row(cell: &RedisCell, style: &Style) -> Vec<(String, Tone)> {
+    let dash = || style.dash().to_owned();
+    let one = |value: &Known<f64>| value.get().map_or_else(dash, |value| significant(*value));
+    let ms = |pick: fn(&Percentiles) -> Option<f64>| {
+        cell.lat.get().and_then(pick).map_or_else(dash, |us| significant(us / 1000.0))
+    };
+    // The reason once, where the first figure would stand.
+    let rate = match &cell.ops_per_s {
+        Known::Is(value) => grouped(value.round() as i64),
+        Known::Unknown(why) => why.to_string(),
+    };
+    // A way that seems faster than nothing differs by chance.
+    let cost = match (cell.mode.as_str(), cell.cost_percent.get()) {
+        ("memory-only", _) | (_, None) => dash(),
+        (_, Some(cost)) => significant(cost.max(0.0)),
+    };
+    let peak = cell.peak.get().map_or_else(dash, |bytes| significant(bytes.0 as f64 / f64::from(1 << 20)));
+    let rest = [
+        cell.medium.clone(),
+        rate,
+        cost,
+        ms(|lat| Some(lat.p50)),
+        ms(|lat| Some(lat.p95)),
+        ms(|lat| Some(lat.p99)),
+        ms(|lat| lat.p999),
+        one(&cell.written_per_byte),
+        peak,
+    ];
+    let mut cells = vec![(cell.mode.clone(), Tone::Strong)];
+    cells.extend(rest.into_iter().map(|text| (text, Tone::Plain)));
+    cells
+}

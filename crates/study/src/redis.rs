@@ -1,0 +1,356 @@
+//! What a Redis server under load says about the ways to keep its data and the media they are kept on: a cell for each way, medium
+//! and length of values, over all its visits, what it costs against keeping nothing, and who was the limit.
+
+use crate::load::unmeasured;
+use crate::model::{RunView, StepView};
+use basics::job::Engine;
+use basics::redis::{Mode, Served};
+use basics::stats::median;
+use basics::units::significant;
+use basics::{Bytes, Known, Latencies, Nanos, Why};
+
+/// Beyond a percentile there must be so many requests for it to be told.
+const BEYOND: f64 = 10.0;
+/// A thread that is busy for so much of the time, and busier than the other side's, is the limit.
+const BUSY: f64 = 0.7;
+/// A main thread that is busy for less waits for something else.
+const IDLE: f64 = 0.3;
+
+/// Percentiles of latency, µs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Percentiles {
+    /// Median.
+    pub p50: f64,
+    /// 95th.
+    pub p95: f64,
+    /// 99th.
+    pub p99: f64,
+    /// 99.9th; none where too few requests lie beyond it.
+    pub p999: Option<f64>,
+    /// The longest.
+    pub max: f64,
+}
+
+/// One way to keep data on one medium, with values of one length.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RedisCell {
+    /// The way, by its name.
+    pub mode: String,
+    /// The medium.
+    pub medium: String,
+    /// Length of a value.
+    pub payload: Bytes,
+    /// Requests a second; the median of the visits, as all that follows.
+    pub ops_per_s: Known<f64>,
+    /// Least and most, where there was more than one visit.
+    pub range_ops: Option<(f64, f64)>,
+    /// From the time that was meant, or of sending where nothing was.
+    pub lat: Known<Percentiles>,
+    /// From sending, at a rate.
+    pub service: Option<Percentiles>,
+    /// How much slower than keeping nothing, per cent of its rate, on the same medium with the same values.
+    pub cost_percent: Known<f64>,
+    /// Whether the clients were the limit and not the server.
+    pub client_bound: Option<bool>,
+    /// Busy share of the server's main thread.
+    pub server_busy: Known<f64>,
+    /// Busy share of the clients' threads.
+    pub client_busy: Known<f64>,
+    /// Bytes that the disk was told to write for each byte of a value that was set.
+    pub written_per_byte: Known<f64>,
+    /// The most memory, what was copied for a child included.
+    pub peak: Known<Bytes>,
+    /// How long after the moment that was meant requests were sent, where each was kept.
+    pub lag: Option<Percentiles>,
+    /// Visits that came to their end.
+    pub visits: usize,
+    /// Why it is so.
+    pub why: String,
+}
+
+/// What one visit gives.
+struct Visit<'a> {
+    ops: f64,
+    lat: Option<Percentiles>,
+    service: Option<Percentiles>,
+    server: Option<f64>,
+    client: Option<f64>,
+    served: &'a Served,
+}
+
+/// The cells of a run, in the order of its plan; empty where no Redis server was loaded.
+pub fn redis_cells(run: &RunView<'_>) -> Vec<RedisCell> {
+    let mut keys: Vec<(&str, &str, Bytes)> = Vec::new();
+    for step in run.steps.iter().filter(|step| step.job.engine == Engine::Resp) {
+        let key = key(step);
+        if !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
+    let processors = run.machine.cpu.count.get().map_or(1.0, |count| f64::from(*count));
+    let mut cells: Vec<RedisCell> = keys
+        .into_iter()
+        .map(|wanted| {
+            let steps: Vec<_> =
+                run.steps.iter().filter(|step| step.job.engine == Engine::Resp && key(step) == wanted).collect();
+            cell(wanted, &steps, processors)
+        })
+        .collect();
+    let base: Vec<_> = cells
+        .iter()
+        .filter(|cell| cell.mode == Mode::MemoryOnly.name())
+        .filter_map(|cell| Some((cell.medium.clone(), cell.payload, *cell.ops_per_s.get()?)))
+        .collect();
+    for cell in &mut cells {
+        let of = base.iter().find(|(medium, payload, _)| *medium == cell.medium && *payload == cell.payload);
+        cell.cost_percent = match (of, cell.ops_per_s.get()) {
+            (Some((.., most)), Some(ops)) if *most > 0.0 => Known::Is(100.0 * (1.0 - ops / most)),
+            _ => Known::not_measured("memory-only was not measured beside it".to_owned()),
+        };
+    }
+    cells
+}
+
+/// The answer in a sentence: what each way to keep the shortest values costs on each medium.
+pub fn redis_headline(cells: &[RedisCell]) -> Option<String> {
+    let payload = cells.iter().map(|cell| cell.payload).min()?;
+    let of_it = || cells.iter().filter(|cell| cell.payload == payload);
+    let mut said = Vec::new();
+    for mode in Mode::ALL.iter().filter(|mode| **mode != Mode::MemoryOnly) {
+        let costs: Vec<String> = of_it()
+            .filter(|cell| cell.mode == mode.name())
+            .filter_map(|cell| Some(format!("{} % on {}", significant(cell.cost_percent.get()?.max(0.0)), cell.medium)))
+            .collect();
+        if !costs.is_empty() {
+            said.push(format!("{mode} {}", costs.join(" and ")));
+        }
+    }
+    if said.is_empty() {
+        let cell = of_it().next()?;
+        let rate = significant(*cell.ops_per_s.get()?);
+        return Some(format!("Values of {payload} are read and set {rate} times a second on {}.", cell.medium));
+    }
+    Some(format!("Against keeping nothing, values of {payload} cost: {}.", said.join("; ")))
+}
+
+fn key<'a>(step: &StepView<'a>) -> (&'a str, &'a str, Bytes) {
+    (step.name, step.tier.unwrap_or_default(), step.job.block.largest())
+}
+
+fn cell((mode, medium, payload): (&str, &str, Bytes), steps: &[&StepView<'_>], processors: f64) -> RedisCell {
+    let visits: Vec<Visit<'_>> =
+        steps.iter().filter(|step| step.is_whole()).filter_map(|step| Visit::of(step, processors)).collect();
+    let lack = || Why::NotMeasured(unmeasured(steps).to_owned());
+    let middle = |pick: &dyn Fn(&Visit<'_>) -> Option<f64>| {
+        let all: Vec<f64> = visits.iter().filter_map(pick).collect();
+        median(&all).map_or_else(|| Known::Unknown(lack()), Known::Is)
+    };
+    let ops = visits.iter().map(|visit| visit.ops);
+    let range = (ops.clone().fold(f64::INFINITY, f64::min), ops.fold(0.0, f64::max));
+    let (server_busy, client_busy) = (middle(&|visit| visit.server), middle(&|visit| visit.client));
+    let client_bound =
+        server_busy.get().zip(client_busy.get()).map(|(server, client)| client > server && *client > BUSY);
+    let mut cell = RedisCell {
+        mode: mode.to_owned(),
+        medium: medium.to_owned(),
+        payload,
+        ops_per_s: middle(&|visit| Some(visit.ops)),
+        range_ops: (visits.len() > 1).then_some(range),
+        lat: of_all(&visits, |visit| visit.lat).map_or_else(|| Known::Unknown(lack()), Known::Is),
+        service: of_all(&visits, |visit| visit.service),
+        cost_percent: Known::Unknown(lack()),
+        client_bound,
+        server_busy,
+        client_busy,
+        written_per_byte: middle(&|visit| {
+            let logical = visit.served.logical.0 as f64;
+            Some(visit.served.written?.0 as f64 / logical).filter(|_| logical > 0.0)
+        }),
+        peak: middle(&|visit| Some(visit.served.peak.0 as f64)).map(|bytes| Bytes(bytes as u64)),
+        lag: visits.iter().find_map(|visit| percentiles(visit.served.lag.as_ref()?)),
+        visits: visits.len(),
+        why: String::new(),
+    };
+    cell.why = why(&cell, steps, visits.last().map(|visit| visit.served));
+    cell
+}
+
+impl<'a> Visit<'a> {
+    fn of(step: &StepView<'a>, processors: f64) -> Option<Self> {
+        let served = step.load?.redis.as_deref()?;
+        let seconds = step.elapsed.secs();
+        let operations = (step.read.operations() + step.write.operations()) as f64;
+        if seconds <= 0.0 || operations == 0.0 {
+            return None;
+        }
+        let mut lat = step.read.latency.clone();
+        lat.merge(&step.write.latency);
+        let service = step.read.service.iter().chain(&step.write.service).fold(None, |all: Option<Latencies>, one| {
+            let mut all = all.unwrap_or_default();
+            all.merge(one);
+            Some(all)
+        });
+        // Threads that share processors cannot be busier than those, and one of them is the server's.
+        let threads = f64::from(step.job.threads.max(1));
+        let room = (processors - 1.0).max(1.0);
+        Some(Visit {
+            ops: operations / seconds,
+            lat: percentiles(&lat),
+            service: service.as_ref().and_then(percentiles),
+            server: served.main_cpu.map(|cpu| cpu.secs() / seconds),
+            client: step.cpu.map(|(user, system)| (user + system).secs() / seconds / threads.min(room)),
+            served,
+        })
+    }
+}
+
+fn percentiles(all: &Latencies) -> Option<Percentiles> {
+    let at = |percent: f64| all.percentile(percent).map(Nanos::us);
+    let enough = all.count() as f64 * 0.001 >= BEYOND;
+    Some(Percentiles {
+        p50: at(50.0)?,
+        p95: at(95.0)?,
+        p99: at(99.0)?,
+        p999: at(99.9).filter(|_| enough),
+        max: all.max()?.us(),
+    })
+}
+
+/// The median of each, over the visits.
+fn of_all(visits: &[Visit<'_>], pick: impl Fn(&Visit<'_>) -> Option<Percentiles>) -> Option<Percentiles> {
+    let all: Vec<Percentiles> = visits.iter().filter_map(pick).collect();
+    let of = |one: fn(&Percentiles) -> f64| median(&all.iter().map(one).collect::<Vec<_>>());
+    let rare: Vec<f64> = all.iter().filter_map(|one| one.p999).collect();
+    Some(Percentiles {
+        p50: of(|one| one.p50)?,
+        p95: of(|one| one.p95)?,
+        p99: of(|one| one.p99)?,
+        p999: median(&rare),
+        max: of(|one| one.max)?,
+    })
+}
+
+/// Why the cell is as it is.
+fn why(cell: &RedisCell, steps: &[&StepView<'_>], served: Option<&Served>) -> String {
+    let Some(served) = served else {
+        let failed = steps.iter().find_map(|step| step.failed);
+        return failed.map_or_else(|| unmeasured(steps).to_owned(), |(_, sentence)| sentence.to_owned());
+    };
+    let percent = |share: &f64| significant(100.0 * share);
+    let mut parts = Vec::new();
+    match (cell.server_busy.get(), cell.client_busy.get()) {
+        (Some(server), Some(client)) if cell.client_bound == Some(true) => {
+            parts.push(format!(
+                "the clients were the limit, {} % busy; the server's main thread was {} %: what it can do was not seen",
+                percent(client),
+                percent(server)
+            ));
+        }
+        (Some(server), _) if *server > BUSY => {
+            parts.push(format!("the server's main thread is the limit, {} % busy", percent(server)));
+        }
+        (Some(server), _) if *server < IDLE && cell.mode == Mode::AofAlways.name() => {
+            parts.push(format!("each write waits for its disk: the main thread is {} % busy", percent(server)));
+        }
+        (Some(server), _) => parts.push(format!("the server's main thread is {} % busy", percent(server))),
+        (None, _) => {}
+    }
+    if served.forks > 0 {
+        let took = served.last_fork.map_or_else(String::new, |time| format!(" ({time})"));
+        parts.push(format!("{} forked{took}, {} copied for it", times(served.forks), served.copied));
+    }
+    if served.delayed_fsyncs > 0 {
+        parts.push(format!("{} a write waited for the sync of the one before", times(served.delayed_fsyncs)));
+    }
+    if let Some(lag) = cell.lag {
+        let us = |us: f64| Nanos((us * 1000.0) as u64);
+        parts.push(format!(
+            "requests were sent {} after the moment meant in the median, {} at p99",
+            us(lag.p50),
+            us(lag.p99)
+        ));
+    }
+    if served.misses > 0 && served.hits + served.misses > 0 {
+        let share = served.misses as f64 / (served.hits + served.misses) as f64;
+        parts.push(format!("{} % of the GETs found nothing", percent(&share)));
+    }
+    parts.join("; ")
+}
+
+fn times(n: u64) -> String {
+    if n == 1 { "once".to_owned() } else { format!("{n} times") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Run, Step};
+    use basics::job::Block;
+    use basics::pressure::Load;
+    use basics::{Job, Side};
+
+    /// So many requests in a second, each of a millisecond, with the main thread so busy.
+    fn visit(mode: Mode, medium: &str, operations: u64, main_ms: u64) -> Step {
+        let job = Job { engine: Engine::Resp, block: Block::Fixed(Bytes(64)), depth: 50, ..Job::default() };
+        let mut step = Step::new(mode.name(), medium, job);
+        let mut write = Side { bytes: 64 * operations, ..Side::default() };
+        write.latency.record_n(Nanos::from_millis(1), operations);
+        step.write = write;
+        step.elapsed = Nanos::from_millis(1000);
+        step.cpu = Some((Nanos::from_millis(300), Nanos::from_millis(300)));
+        let served = Served {
+            main_cpu: Some(Nanos::from_millis(main_ms)),
+            written: Some(Bytes(128 * operations)),
+            logical: Bytes(64 * operations),
+            ..Served::default()
+        };
+        step.load = Some(Load { redis: Some(Box::new(served)), ..Load::default() });
+        step
+    }
+
+    fn cells(steps: impl IntoIterator<Item = Step>) -> Vec<RedisCell> {
+        redis_cells(&Run::default().steps(steps).view())
+    }
+
+    #[test]
+    fn a_cell_is_the_median_of_its_visits_and_costs_what_it_is_slower() {
+        let steps = [
+            visit(Mode::MemoryOnly, "sd", 100_000, 900),
+            visit(Mode::AofAlways, "sd", 5_000, 50),
+            visit(Mode::MemoryOnly, "sd", 110_000, 900),
+            visit(Mode::AofAlways, "sd", 6_000, 50),
+            visit(Mode::MemoryOnly, "sd", 60_000, 900),
+            visit(Mode::AofAlways, "sd", 4_000, 50),
+        ];
+        let cells = cells(steps);
+        assert_eq!(cells.len(), 2);
+        assert_eq!(
+            (cells[0].ops_per_s.clone(), cells[0].range_ops),
+            (Known::Is(100_000.0), Some((60_000.0, 110_000.0)))
+        );
+        assert_eq!(cells[1].cost_percent, Known::Is(95.0));
+        assert_eq!((cells[0].visits, cells[1].written_per_byte.clone()), (3, Known::Is(2.0)));
+        let lat = cells[0].lat.get().unwrap();
+        assert!((lat.p99 - 1000.0).abs() < 5.0 && lat.p999.is_some(), "{lat:?}");
+        assert!(cells[1].lat.get().unwrap().p999.is_none(), "5,000 requests are too few");
+        assert!(cells[0].why.contains("the server's main thread is the limit, 90 % busy"), "{}", cells[0].why);
+        assert!(cells[1].why.contains("each write waits for its disk"), "{}", cells[1].why);
+        assert_eq!(
+            redis_headline(&cells).unwrap(),
+            "Against keeping nothing, values of 64 B cost: aof-always 95 % on sd."
+        );
+    }
+
+    #[test]
+    fn who_was_the_limit_is_told() {
+        let mut step = visit(Mode::MemoryOnly, "sd", 50_000, 400);
+        step.cpu = Some((Nanos::from_millis(500), Nanos::from_millis(480)));
+        let cell = cells([step]).remove(0);
+        assert_eq!(cell.client_bound, Some(true));
+        assert!(cell.why.starts_with("the clients were the limit, 98 % busy"), "{}", cell.why);
+        assert_eq!(cells([visit(Mode::MemoryOnly, "sd", 50_000, 950)])[0].client_bound, Some(false));
+        let failed = cells([visit(Mode::Rdb, "sd", 0, 0).failed(basics::FailKind::Other, "the server failed")]);
+        assert_eq!(failed[0].why, "the server failed");
+        assert!(failed[0].ops_per_s.get().is_none() && failed[0].cost_percent.get().is_none());
+    }
+}

@@ -1,0 +1,128 @@
+//! `load redis`: what its options ask for, and its run. It takes no memory away, and needs root only for media that are emulated.
+
+use super::parsed;
+use crate::cli::{RedisArgs, RedisLink};
+use crate::context::Context;
+use crate::exit::{Missing, Usage};
+use crate::verbs::run::execute;
+use crate::{exit, out};
+use anyhow::Result;
+use basics::job::{Order, Pacing};
+use basics::redis::{Link, Medium, Mode};
+use basics::{Bytes, Nanos, Plan};
+use machine::Root;
+use std::path::Path;
+use std::process::ExitCode;
+use workloads::redis::Request;
+
+/// Requests of a visit when nobody says how many or how long, as the third article has it.
+const OPERATIONS: u64 = 100_000;
+
+/// Does what was typed.
+pub fn redis(context: &Context, args: &RedisArgs) -> Result<ExitCode> {
+    let machine = machine::read(&Root::live());
+    let plan = plan(args)?;
+    if args.dry_run {
+        runner::may_begin(&plan)?;
+        if context.json {
+            out::print_json(&report::json::plan(&plan, &machine))?;
+        } else {
+            out::show(&report::terminal::plan(&plan, &machine, &context.style), &context.style)?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let emulates = args.on.iter().any(|on| !Path::new(on).is_dir());
+    if emulates && !rustix::process::geteuid().is_root() {
+        let needs = "an emulated disk is made by root alone; try again with sudo, or give a directory with --on";
+        return Err(Missing(needs.to_owned()).into());
+    }
+    let finished = execute(context, machine, plan, args.progress)?;
+    let record = context.open_for_reading()?.load(&finished.id)?;
+    if context.json {
+        out::print_json(&report::json::run(&record))?;
+    } else {
+        out::show(&report::terminal::run(&record, &context.style), &context.style)?;
+    }
+    Ok(exit::of_run(&finished))
+}
+
+/// What is to be done.
+fn plan(args: &RedisArgs) -> Result<Plan> {
+    let program = match &args.server {
+        Some(path) => {
+            std::fs::canonicalize(path).map_err(|error| Missing(format!("--server {}: {error}", path.display())))?
+        }
+        None => {
+            redisd::find(&std::env::var_os("PATH").unwrap_or_default()).map_err(|error| Missing(error.to_string()))?
+        }
+    };
+    let (mut modes, mut payloads) = (Vec::new(), Vec::new());
+    for mode in &args.mode {
+        modes.push(mode.parse::<Mode>().map_err(|why| Usage(format!("--mode {why}")))?);
+    }
+    for payload in &args.payload {
+        payloads.push(parsed::<Bytes>("--payload", payload)?);
+    }
+    if modes.is_empty() {
+        modes = Mode::PUBLISHED.to_vec();
+    }
+    if payloads.is_empty() {
+        payloads = vec![Bytes(64), Bytes(512), Bytes(4096)];
+    }
+    let mut media = Vec::new();
+    for on in &args.on {
+        media.push(medium(on, args)?);
+    }
+    let mut settings = std::collections::BTreeMap::new();
+    for setting in &args.config {
+        let (name, value) = setting
+            .split_once('=')
+            .ok_or_else(|| Usage(format!("--config {setting}: write NAME=VALUE, as redis.conf has them")))?;
+        settings.insert(name.to_owned(), value.to_owned());
+    }
+    let time = args.runtime.as_deref().map(|time| parsed::<Nanos>("--runtime", time)).transpose()?;
+    let rate = |iops: f64| Usage(format!("--rate {iops}: it must be more than 0"));
+    let pacing = match (args.rate, args.fixed_rate) {
+        (Some(iops), false) if iops > 0.0 => Pacing::Poisson { iops },
+        (Some(iops), true) if iops > 0.0 => Pacing::Fixed { iops },
+        (Some(iops), _) => return Err(rate(iops).into()),
+        (None, _) => Pacing::Closed,
+    };
+    let request = Request {
+        program,
+        modes,
+        media,
+        payloads,
+        settings,
+        link: if args.link == RedisLink::Unix { Link::Unix } else { Link::Tcp },
+        connections: args.connections,
+        threads: args.threads,
+        pipeline: args.pipeline,
+        reads: args.reads,
+        keys: args.keys,
+        order: args.theta.map_or(Order::Uniform, |theta| Order::Zipf { theta }),
+        entropy: args.content.entropy(),
+        expires: args.expires.as_deref().map(|time| parsed::<Nanos>("--expires", time)).transpose()?,
+        log: args.log.clone(),
+        pacing,
+        operations: args.operations.or(time.is_none().then_some(OPERATIONS)),
+        time,
+        repeat: args.repeat.unwrap_or(if args.as_published { 5 } else { 3 }),
+        as_published: args.as_published,
+        seed: args.seed,
+    };
+    Ok(request.plan()?)
+}
+
+/// A directory, or a profile to emulate.
+fn medium(on: &str, args: &RedisArgs) -> Result<Medium> {
+    let path = Path::new(on);
+    if path.is_dir() {
+        let dir = std::fs::canonicalize(path).map_err(|error| Missing(format!("--on {on}: {error}")))?;
+        return Ok(Medium::Directory(dir));
+    }
+    let profile = methods::profile_named(on.strip_prefix("profile:").unwrap_or(on))
+        .map_err(|error| Usage(format!("--on {on}: give a directory, or a profile to emulate ({error})")))?;
+    let toml = profile.to_toml().map_err(|error| Usage(format!("--on {on}: {error}")))?;
+    Ok(Medium::Emulated { name: profile.name, toml, size: parsed("--size", &args.size)? })
+}

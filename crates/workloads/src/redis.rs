@@ -1,0 +1,219 @@
+//! `load redis`: a real server, each way to keep its data on each medium, with values of each length. A cell is one of these; the
+//! steps visit all cells in turns.
+
+use crate::WorkloadError;
+use basics::job::{Block, Direction, Engine, Entropy, MOST_EACH_REQUEST, Order, Pacing, Stop};
+use basics::plan::{Step, Target, step_seed};
+use basics::redis::{Link, Medium, Mode, Server};
+use basics::units::MIB;
+use basics::{Bytes, Job, Nanos, Plan};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// What is asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    /// The server's program.
+    pub program: PathBuf,
+    /// Ways to keep data.
+    pub modes: Vec<Mode>,
+    /// Where.
+    pub media: Vec<Medium>,
+    /// Lengths of values.
+    pub payloads: Vec<Bytes>,
+    /// Settings of redis.conf beside those of the modes.
+    pub settings: BTreeMap<String, String>,
+    /// How clients reach it.
+    pub link: Link,
+    /// Clients, over all threads.
+    pub connections: u32,
+    /// Threads of clients.
+    pub threads: u32,
+    /// Requests on the way on each connection.
+    pub pipeline: u32,
+    /// GETs of a hundred requests.
+    pub reads: u8,
+    /// Different keys; as many as fit into [`DATA`], and no more than [`KEYS`], when not given.
+    pub keys: Option<u64>,
+    /// How keys are chosen.
+    pub order: Order,
+    /// How values compress.
+    pub entropy: Entropy,
+    /// A key is gone so long after it was set.
+    pub expires: Option<Nanos>,
+    /// A file that is made, with a line for each request; of one visit to one cell.
+    pub log: Option<PathBuf>,
+    /// When requests are due.
+    pub pacing: Pacing,
+    /// Requests of a visit.
+    pub operations: Option<u64>,
+    /// The longest that one takes.
+    pub time: Option<Nanos>,
+    /// Visits of each cell.
+    pub repeat: u32,
+    /// As the third article did it.
+    pub as_published: bool,
+    /// Of every random choice.
+    pub seed: u64,
+}
+
+/// Keys, when nobody says how many.
+pub const KEYS: u64 = 100_000;
+/// The most that all values take then.
+pub const DATA: Bytes = Bytes(128 * MIB);
+
+impl Request {
+    /// The plan: a target for each way on each medium, a step for each visit.
+    ///
+    /// # Errors
+    /// When the options make no sense together.
+    pub fn plan(&self) -> Result<Plan, WorkloadError> {
+        let refused = |sentence: String| Err(WorkloadError::Size(sentence));
+        if self.connections < self.threads {
+            return refused(format!(
+                "{} connections are too few for {} threads; take fewer threads, or more connections",
+                self.connections, self.threads
+            ));
+        }
+        if self.payloads.iter().any(|payload| payload.0 == 0 || payload.0 > 512 * MIB) {
+            return refused("a value has between 1 B and 512 MiB; choose another --payload".to_owned());
+        }
+        if self.log.is_some() {
+            let one = [self.modes.len(), self.media.len(), self.payloads.len(), self.repeat as usize];
+            if one != [1; 4] {
+                return refused(
+                    "--log is of one visit to one cell: give one --mode, --on and --payload, and --repeat 1".to_owned(),
+                );
+            }
+            if self.operations.is_none_or(|operations| operations > MOST_EACH_REQUEST) {
+                let most = MOST_EACH_REQUEST;
+                return refused(format!(
+                    "--log holds {most} requests at most, so say how many there are with --operations"
+                ));
+            }
+        }
+        let mut plan = Plan {
+            method: "load-redis".to_owned(),
+            parameters: self.parameters(),
+            as_published: self.as_published,
+            seed: self.seed,
+            ..Plan::default()
+        };
+        let mut cells = Vec::new();
+        for medium in &self.media {
+            for payload in &self.payloads {
+                for mode in &self.modes {
+                    let keys = self.keys.unwrap_or_else(|| (DATA.0 / payload.0).clamp(1, KEYS));
+                    cells.push((plan.targets.len(), medium.name(), *mode, *payload));
+                    plan.targets.push(Target::Redis(Box::new(Server {
+                        program: self.program.clone(),
+                        mode: *mode,
+                        medium: medium.clone(),
+                        settings: self.settings.clone(),
+                        link: self.link,
+                        connections: self.connections,
+                        pipeline: self.pipeline,
+                        keys,
+                        expires: self.expires,
+                        log: self.log.clone(),
+                    })));
+                }
+            }
+        }
+        for _ in 0..self.repeat.max(1) {
+            for (target, medium, mode, payload) in &cells {
+                let job = Job { seed: step_seed(self.seed, plan.steps.len()), ..self.job(*payload) };
+                let (name, tier) = (mode.name().to_owned(), Some(medium.clone()));
+                plan.steps.push(Step { name, tier, target: *target, job, may_fail: true, before: Vec::new() });
+            }
+        }
+        Ok(plan)
+    }
+
+    fn job(&self, payload: Bytes) -> Job {
+        Job {
+            direction: match self.reads {
+                0 => Direction::Write,
+                100 => Direction::Read,
+                reads => Direction::Mixed { read_percent: reads },
+            },
+            order: self.order,
+            block: Block::Fixed(payload),
+            depth: self.connections.div_ceil(self.threads.max(1)) * self.pipeline,
+            threads: self.threads,
+            separate_regions: false,
+            direct: false,
+            pacing: self.pacing,
+            entropy: self.entropy,
+            stop: Stop { operations: self.operations, time: self.time, ..Stop::default() },
+            each: self.log.is_some(),
+            engine: Engine::Resp,
+            ..Job::default()
+        }
+    }
+
+    fn parameters(&self) -> BTreeMap<String, String> {
+        let mut all = BTreeMap::new();
+        let mut add = |key: &str, value: String| drop(all.insert(key.to_owned(), value));
+        add("connections", self.connections.to_string());
+        add("threads", self.threads.to_string());
+        add("pipeline", self.pipeline.to_string());
+        add("link", if self.link == Link::Tcp { "tcp" } else { "unix" }.to_owned());
+        self.settings.iter().for_each(|(name, value)| add(&format!("config.{name}"), value.clone()));
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request() -> Request {
+        Request {
+            program: "/usr/bin/redis-server".into(),
+            modes: Mode::PUBLISHED.to_vec(),
+            media: vec![Medium::Directory("/var/tmp".into()), Medium::Directory("/mnt".into())],
+            payloads: vec![Bytes(64), Bytes(512), Bytes(4096)],
+            settings: BTreeMap::new(),
+            link: Link::Tcp,
+            connections: 50,
+            threads: 4,
+            pipeline: 1,
+            reads: 50,
+            keys: None,
+            order: Order::Uniform,
+            entropy: Entropy::Incompressible,
+            expires: None,
+            log: None,
+            pacing: Pacing::Closed,
+            operations: Some(100_000),
+            time: None,
+            repeat: 5,
+            as_published: true,
+            seed: 42,
+        }
+    }
+
+    #[test]
+    fn every_cell_is_visited_in_turns() {
+        let plan = request().plan().unwrap();
+        assert_eq!((plan.targets.len(), plan.steps.len()), (24, 120));
+        assert_eq!(plan.steps[0].name, "memory-only");
+        assert_eq!(plan.steps[24].target, plan.steps[0].target, "the second round");
+        let Target::Redis(server) = &plan.targets[8] else { panic!("{:?}", plan.targets[8]) };
+        assert_eq!((server.keys, server.connections), (32_768, 50), "values of 4 KiB");
+        // 50 over 4 threads: 13 for a thread at most.
+        assert_eq!(plan.steps[0].job.depth, 13);
+        plan.steps.iter().for_each(|step| step.job.check().unwrap());
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        let few = Request { connections: 3, ..request() };
+        assert!(few.plan().unwrap_err().to_string().contains("fewer threads"));
+        let several = Request { log: Some("/tmp/log".into()), ..request() };
+        assert!(several.plan().unwrap_err().to_string().contains("--repeat 1"));
+        let nothing = Request { payloads: vec![Bytes(0)], ..request() };
+        assert!(nothing.plan().unwrap_err().to_string().contains("--payload"));
+    }
+}
