@@ -127,11 +127,13 @@ fn stacks(processes: &[u32]) -> String {
 }
 
 /// Waits for the process as long as it goes on; one that hangs is told with where it hangs, the card killed under it, so that
-/// it can end.
-fn watch(child: &mut Child, progress: &Receiver<u64>, disk: &Emulated, what: &str) -> u64 {
+/// it can end. Meanwhile the group's statistics are read, which makes the kernel add them up: it reclaims by them, adds them up by
+/// itself every two seconds only, and kills for want of memory with the swap half empty where they are stale.
+fn watch(child: &mut Child, progress: &Receiver<u64>, disk: &Emulated, group: &Group, what: &str) -> u64 {
     let (mut last, mut moved) = (0, Instant::now());
     loop {
-        match progress.recv_timeout(Duration::from_millis(200)) {
+        let _ = fs::read(group.0.join("memory.stat"));
+        match progress.recv_timeout(Duration::from_millis(50)) {
             Ok(now) if now != last => (last, moved) = (now, Instant::now()),
             Ok(_) | Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,
@@ -180,14 +182,14 @@ fn swap_hard(disk: &Emulated, mebibytes: u64, limit: &str, seconds: u64) -> bool
     shell.args(["-c", &enter]).arg(std::env::current_exe().unwrap()).args(["--exact", TEST, "--nocapture"]);
     let (mut toucher, progress) = started(shell.env(TOUCH, format!("{mebibytes} {seconds}")));
     let before = (disk.figure("read_B"), disk.figure("written_B"));
-    let touched = watch(&mut toucher, &progress, disk, "the toucher");
+    let touched = watch(&mut toucher, &progress, disk, &group, "the toucher");
     let mb = |key, before| (disk.figure(key) - before) as f64 / 1e6;
     let (read, written) = (mb("read_B", before.0), mb("written_B", before.1));
     let took = began.elapsed().as_secs_f64();
     let held = swapped(&disk.device);
     let mut off_now = Command::new("swapoff");
     let (mut swapoff, progress) = started(off_now.arg(&disk.device));
-    watch(&mut swapoff, &progress, disk, "swapoff");
+    watch(&mut swapoff, &progress, disk, &group, "swapoff");
     assert_eq!(swapped(&disk.device), None);
     drop(off);
     group.remove();

@@ -1,6 +1,15 @@
 use super::*;
 use crate::region::Region;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+/// One test listens at a time: since Linux 6.2 an event that several listeners see carries one's number for all, and tests of one
+/// process hear each other.
+static LISTENING: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    LISTENING.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// None, with the reason printed, where this user may not look.
 fn opened(test: &str, open: impl FnOnce() -> io::Result<Faults>) -> Option<Faults> {
@@ -28,6 +37,7 @@ fn pages_of(region: &Region) -> Vec<u64> {
 
 #[test]
 fn faults_of_threads_that_come_later_are_seen() {
+    let _alone = alone();
     let name = "faults_of_threads_that_come_later_are_seen";
     let region = Region::new((1 << 20) + 7 * rustix::param::page_size()).unwrap();
     let pages = pages_of(&region);
@@ -50,6 +60,7 @@ fn faults_of_threads_that_come_later_are_seen() {
 
 #[test]
 fn what_a_fault_took_is_known_while_it_listens() {
+    let _alone = alone();
     let name = "what_a_fault_took_is_known_while_it_listens";
     let Some(mut faults) = opened(name, || Faults::timed(std::process::id())) else { return };
     let region = Region::new((1 << 20) + 11 * rustix::param::page_size()).unwrap();
@@ -68,6 +79,7 @@ fn what_a_fault_took_is_known_while_it_listens() {
 
 #[test]
 fn a_full_ring_counts_what_it_loses() {
+    let _alone = alone();
     let name = "a_full_ring_counts_what_it_loses";
     let Some(mut faults) = opened(name, || Faults::open(std::process::id(), 1)) else { return };
     let pages = 60_000;
@@ -89,6 +101,7 @@ fn a_full_ring_counts_what_it_loses() {
 
 #[test]
 fn two_listeners_agree_on_what_is_major() {
+    let _alone = alone();
     let name = "two_listeners_agree_on_what_is_major";
     const PAGES: usize = 32;
     let page = rustix::param::page_size();

@@ -1,18 +1,20 @@
 //! A Redis server for one step: started in a folder of its own on its medium, filled, loaded, looked at, ended. The media that are
 //! emulated disks live as long as the run.
 
+mod media;
+mod requests;
+
+pub(crate) use media::Media;
+pub(crate) use requests::{new_log, write_log};
+
 use crate::RunError;
-use crate::emulated::Emulated;
 use crate::pressed::Heard;
 use basics::job::{Block, Direction, Order, Pacing, Stop};
 use basics::redis::{Medium, Served, Server};
-use basics::{Bytes, Each, Interval, Job, Latencies, Nanos};
-use change::{Folder, Helper, Journal, Mount};
+use basics::{Bytes, Interval, Job, Nanos};
+use change::{Folder, Helper, Journal};
 use engine::{Control as Cancel, Ended, Endpoint, Keys, Outcome, Target};
 use redisd::{Address, Control, Info, Start};
-use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
@@ -39,62 +41,6 @@ pub(crate) struct Site<'a> {
 
 fn failed(what: impl std::fmt::Display) -> RunError {
     RunError::Load { what: what.to_string() }
-}
-
-/// An emulated disk with a file system, mounted. Fields go in this order.
-struct Disk {
-    mount: Mount,
-    emulated: Emulated,
-    device: PathBuf,
-}
-
-/// The media of a run that were made for it.
-#[derive(Default)]
-pub(crate) struct Media(BTreeMap<String, Disk>);
-
-impl Media {
-    /// The directory of a medium, made ready where it is not, and the disk below where it is ours.
-    pub fn place(&mut self, medium: &Medium, site: Site<'_>) -> Result<(PathBuf, Option<String>), RunError> {
-        let (name, toml, size) = match medium {
-            Medium::Directory(dir) => return Ok((dir.clone(), None)),
-            Medium::Emulated { name, toml, size } => (name, toml, *size),
-        };
-        if !self.0.contains_key(name) {
-            self.0.insert(name.clone(), Disk::new((name, toml), size, site)?);
-        }
-        let disk = &self.0[name];
-        let device = disk.device.file_name().map(|name| name.to_string_lossy().into_owned());
-        Ok((disk.mount.path().to_owned(), device))
-    }
-
-    /// Takes all of them away.
-    pub fn close(&mut self) -> Vec<RunError> {
-        let mut troubles = Vec::new();
-        for disk in std::mem::take(&mut self.0).into_values() {
-            troubles.extend(disk.mount.unmount().err().map(RunError::from));
-            troubles.extend(disk.emulated.end());
-        }
-        troubles
-    }
-}
-
-impl Disk {
-    fn new(profile: (&str, &str), size: Bytes, site: Site<'_>) -> Result<Self, RunError> {
-        let mut emulated = Emulated::begin(profile, size, (site.journal, site.run, site.program))?;
-        let device = emulated.device()?;
-        // All at once: nothing may be written later on that nobody asked for.
-        let mut mkfs = Command::new("mkfs.ext4");
-        mkfs.args(["-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"]).arg(&device);
-        let output = mkfs.stdin(Stdio::null()).output().map_err(|error| {
-            failed(format!("no file system can be made on the emulated disk: mkfs.ext4: {error}; install e2fsprogs"))
-        })?;
-        if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr);
-            return Err(failed(format!("mkfs.ext4 on the emulated disk: {}", said.trim())));
-        }
-        let mount = Mount::new(site.journal, site.run, &device, c"ext4", &std::env::temp_dir())?;
-        Ok(Disk { mount, emulated, device })
-    }
 }
 
 /// A server that runs. Fields go in this order.
@@ -350,32 +296,6 @@ impl<'a> Cell<'a> {
         }
         troubles
     }
-}
-
-/// The file for all requests, which must not be there yet.
-pub(crate) fn new_log(path: &Path) -> Result<(PathBuf, File), RunError> {
-    let file = File::options().write(true).create_new(true).open(path);
-    let hint = "an existing file is never replaced; take another name";
-    let failed = |source| RunError::Open { path: path.to_owned(), source, hint };
-    file.map(|file| (path.to_owned(), file)).map_err(failed)
-}
-
-/// Writes each request, in the order of their moments, and gives how long after theirs they were sent.
-pub(crate) fn write_log((path, file): (PathBuf, File), mut each: Vec<Each>) -> Result<Latencies, RunError> {
-    each.sort_by_key(|one| one.at);
-    let mut lag = Latencies::new();
-    let mut out = BufWriter::new(file);
-    let mut lines = || -> std::io::Result<()> {
-        writeln!(out, "intended_ns,waited_ns,latency_ns,command")?;
-        for one in &each {
-            lag.record(one.waited);
-            let command = if one.read { "GET" } else { "SET" };
-            writeln!(out, "{},{},{},{command}", one.at.0, one.waited.0, one.latency.0)?;
-        }
-        out.flush()
-    };
-    lines().map_err(|source| RunError::Open { path, source, hint: "" })?;
-    Ok(lag)
 }
 
 /// The last line that a server wrote, without its time.
