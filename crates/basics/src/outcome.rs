@@ -67,6 +67,21 @@ pub struct Each {
     pub waited: Nanos,
 }
 
+/// One of the slowest requests of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Slow {
+    /// Which thread sent it.
+    pub thread: u32,
+    /// A read, or a write.
+    pub read: bool,
+    /// When it was sent, or at a rate when it was meant to be, since the measurement began.
+    pub at: Nanos,
+    /// At a rate: how long after that it was sent.
+    pub waited: Nanos,
+    /// From `at` to its answer.
+    pub latency: Nanos,
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
 fn is_none(time: &Nanos) -> bool {
     time.0 == 0

@@ -113,6 +113,8 @@ pub fn decode(
         cpu_user: sum(|usage| usage.user),
         cpu_system: sum(|usage| usage.system),
         each: Vec::new(),
+        slowest: Vec::new(),
+        began: 0,
         notes: Vec::new(),
     };
     Ok(Decoded { outcome, tokens, busy })

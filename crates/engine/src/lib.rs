@@ -24,6 +24,7 @@ mod refill;
 mod resp;
 mod run;
 mod simulate;
+mod slowest;
 mod stream;
 mod touch;
 mod worker;
@@ -34,6 +35,7 @@ pub use resp::{Endpoint, Keys};
 pub use simulate::simulate;
 pub use touch::fill;
 
+use basics::outcome::Slow;
 use basics::{Bytes, Each, EngineUse, Interval, Job, Latencies, Nanos, Side};
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::AtomicBool;
@@ -154,6 +156,10 @@ pub struct Outcome {
     pub cpu_system: Nanos,
     /// Each operation by itself, where the job wants that.
     pub each: Vec<Each>,
+    /// The slowest requests to a server, as many as [`Keys::slowest`] asks for.
+    pub slowest: Vec<Slow>,
+    /// When the measurement began, ns of CLOCK_MONOTONIC; 0 where nothing was real.
+    pub began: u64,
     /// What a reader of the figures must know, each a sentence.
     pub notes: Vec<String>,
 }

@@ -8,6 +8,7 @@ use crate::blocking::{Psync, drive as drive_blocking};
 use crate::geometry::Share;
 use crate::meter::{Meter, Shape};
 use crate::queued::{Rings, drive as drive_queued};
+use crate::slowest::Slowest;
 use crate::stream::Stream;
 use crate::worker::{Tally, Timeline, Worker};
 use basics::job::{Direction, Engine, Entropy, Order, Sync};
@@ -123,6 +124,8 @@ fn rate(job: &Job, target: &Target<'_>, fd: BorrowedFd<'_>, ring: bool) -> Optio
         sync: Sync::None,
         end_fsync: false,
         each: Vec::new(),
+        slowest: Slowest::new(0),
+        thread: 0,
         tally: Tally::new(&meter, share, timeline),
     };
     let finish = match &mut queue {

@@ -231,6 +231,9 @@ impl<Q: Queue> Loop<'_, '_, '_, Q> {
         if result == state.op.len as i32 && !state.syncing && state.done == 0 && plain {
             // The usual case of a read, and of what needs no sync: all of it at once.
             self.worker.tally.record(&state.op, state.due, state.begin, now);
+            if self.worker.slowest.takes(now.saturating_sub(state.due)) {
+                self.worker.slowest.keep(state.due, state.begin, now, state.op.read);
+            }
             if self.worker.each.capacity() > 0 {
                 self.worker.keep(&state.op, state.due, state.begin, now);
             }

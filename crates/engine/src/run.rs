@@ -11,6 +11,7 @@ use crate::pace::{Schedule, wait_until};
 use crate::probe::{dropped, probe};
 use crate::queued::{Rings, drive as drive_queued};
 use crate::resp::Connections;
+use crate::slowest::Slowest;
 use crate::stream::Stream;
 use crate::worker::{Finish, Tally, Timeline, Worker};
 use crate::{Control, Ended, EngineError, Outcome, Sink, Target, memory, touch};
@@ -64,6 +65,8 @@ impl<'a> Setup<'a> {
             sync: job.sync,
             end_fsync: job.end_fsync,
             each: Vec::with_capacity(if job.each { job.stop.operations.unwrap_or(0) as usize } else { 0 }),
+            slowest: Slowest::new(if let Target::Keys(keys) = self.target { keys.slowest } else { 0 }),
+            thread: share.thread,
             tally: Tally::new(meter, *share, timeline),
         }
     }
@@ -323,7 +326,7 @@ fn attempt(
     let clock = Clock::best();
     let (stop, gate) = (AtomicBool::new(false), Gate::default());
     let setup = Setup { job, target, engine: engine.used, refuse, clock, rate: clock.rate(), stop: &stop, gate: &gate };
-    let (finishes, timeline, confident) = std::thread::scope(|scope| {
+    let (mut finishes, elapsed, began, confident) = std::thread::scope(|scope| {
         let threads = match spawn(scope, &setup, shares, &meters, &mut memory) {
             Ok(threads) => threads,
             Err(error) => {
@@ -350,7 +353,8 @@ fn attempt(
         if elapsed > Nanos(0) {
             collector.cut(elapsed.max(collector.end()), rate, sink);
         }
-        Ok((finishes, elapsed, confident))
+        let began = first.nanos + rate.nanos(timeline.measure.saturating_sub(first.ticks) as f64) as u64;
+        Ok((finishes, elapsed, began, confident))
     })?;
     engine.dropped.append(&mut gate.dropped());
     let mut notes = Vec::new();
@@ -371,7 +375,9 @@ fn attempt(
         engine,
         faults,
         ended: reason(&finishes, confident, control),
-        elapsed: timeline,
+        elapsed,
+        began,
+        slowest: finishes.iter_mut().flat_map(|f| std::mem::take(&mut f.slowest)).collect(),
         read: collector.read,
         write: collector.write,
         cpu_user: finishes.iter().fold(Nanos(0), |sum, f| sum + f.usage.user.into()),

@@ -283,6 +283,8 @@ impl Simulation<'_> {
             ));
         }
         Ok(Outcome {
+            slowest: Vec::new(),
+            began: 0,
             faults: basics::Latencies::lazy(),
             engine: EngineUse {
                 asked: self.job.engine,

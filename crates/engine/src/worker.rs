@@ -5,8 +5,10 @@ use crate::Ended;
 use crate::geometry::Share;
 use crate::meter::{Lane, Meter};
 use crate::pace::Schedule;
+use crate::slowest::Slowest;
 use crate::stream::{Op, Stream};
 use basics::job::Sync;
+use basics::outcome::Slow;
 use basics::{Bytes, Each, Latencies, Nanos};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -39,6 +41,8 @@ pub(crate) struct Finish {
     pub(crate) each: Vec<Each>,
     /// Touched memory: touches that met a major fault.
     pub(crate) faults: Latencies,
+    /// The slowest requests to a server.
+    pub(crate) slowest: Vec<Slow>,
 }
 
 /// A measuring thread.
@@ -55,6 +59,8 @@ pub(crate) struct Worker<'a> {
     pub(crate) end_fsync: bool,
     /// With room for all operations of the job, if each is to be kept.
     pub(crate) each: Vec<Each>,
+    pub(crate) slowest: Slowest,
+    pub(crate) thread: u32,
     pub(crate) tally: Tally<'a>,
 }
 
@@ -241,6 +247,7 @@ impl Worker<'_> {
             missed,
             each: self.each,
             faults: Latencies::lazy(),
+            slowest: self.slowest.told(self.thread, self.timeline.measure, self.rate).collect(),
         }
     }
 }

@@ -58,8 +58,15 @@ impl Server {
 
     fn run(&self, job: &Job, pipeline: u32) -> Result<Outcome, EngineError> {
         let socket = self.socket();
-        let keys =
-            Keys { at: Endpoint::Unix(&socket), greeting: b"", connections: 0, pipeline, count: 1000, expires: None };
+        let keys = Keys {
+            at: Endpoint::Unix(&socket),
+            greeting: b"",
+            connections: 0,
+            pipeline,
+            count: 1000,
+            expires: None,
+            slowest: 0,
+        };
         let cancel = AtomicBool::new(false);
         engine::run(job, Target::Keys(keys), &Control::new(&cancel), &mut |_: &Interval| {})
     }
@@ -113,6 +120,7 @@ fn what_is_asked_is_what_the_server_counts() {
         pipeline: 1,
         count: 1000,
         expires,
+        slowest: 0,
     };
     let cancel = AtomicBool::new(false);
     let outcome = engine::run(&job, Target::Keys(keys), &Control::new(&cancel), &mut |_: &Interval| {}).unwrap();
@@ -174,7 +182,15 @@ fn what_the_server_refuses_it_says_itself() {
     assert!(matches!(&refused.ended, Ended::Refused { said } if said.contains("NOAUTH")), "{:?}", refused.ended);
     let socket = server.socket();
     let greeting = b"*2\r\n$4\r\nAUTH\r\n$5\r\nwrong\r\n";
-    let keys = Keys { at: Endpoint::Unix(&socket), greeting, connections: 0, pipeline: 1, count: 10, expires: None };
+    let keys = Keys {
+        at: Endpoint::Unix(&socket),
+        greeting,
+        connections: 0,
+        pipeline: 1,
+        count: 10,
+        expires: None,
+        slowest: 0,
+    };
     let cancel = AtomicBool::new(false);
     let error = engine::run(&half(10), Target::Keys(keys), &Control::new(&cancel), &mut |_: &Interval| {}).unwrap_err();
     assert!(error.to_string().contains("WRONGPASS"), "{error}");
@@ -198,8 +214,15 @@ fn a_server_that_ends_is_told_and_one_that_hangs_can_be_left() {
     drop(server);
     let Some(server) = Server::start(test, &[]) else { return };
     let (socket, cancel) = (server.socket(), AtomicBool::new(false));
-    let keys =
-        Keys { at: Endpoint::Unix(&socket), greeting: b"", connections: 0, pipeline: 1, count: 10, expires: None };
+    let keys = Keys {
+        at: Endpoint::Unix(&socket),
+        greeting: b"",
+        connections: 0,
+        pipeline: 1,
+        count: 10,
+        expires: None,
+        slowest: 0,
+    };
     let outcome = std::thread::scope(|scope| {
         scope.spawn(|| {
             std::thread::sleep(Duration::from_millis(300));

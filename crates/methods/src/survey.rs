@@ -179,9 +179,11 @@ mod tests {
     fn the_place_that_was_asked_for_is_measured_once() {
         let machine = machine::read(&Root::live());
         let (sites, _) = survey(&machine, &Root::live(), &[]);
+        // How much room there is changes while others write.
+        let places = |sites: Vec<Site>| sites.into_iter().map(|site| (site.tier, site.at)).collect::<Vec<_>>();
         for site in sites.iter().filter(|site| matches!(site.at, Where::Directory(_))) {
             let asked = [path_of(site), path_of(site)];
-            assert_eq!(survey(&machine, &Root::live(), &asked).0, sites, "{asked:?}");
+            assert_eq!(places(survey(&machine, &Root::live(), &asked).0), places(sites.clone()), "{asked:?}");
         }
     }
 

@@ -2,63 +2,59 @@
 //! no tracefs, BPF or BTF, and costs the process a fraction of a microsecond a fault. What the faults mean is for the
 //! caller.
 
-mod ring;
-
-use ring::{Record, Ring, What};
+use crate::perf::{
+    self, Attr, CONTEXT_SWITCH, DISABLED, EXCLUDE_KERNEL, Found, INHERIT, IOC_DISABLE, IOC_ENABLE, IOC_SET_OUTPUT,
+    Ring, SAMPLE_ADDR, SAMPLE_ID_ALL, SAMPLE_IDENTIFIER, SAMPLE_TID, SAMPLE_TIME, TYPE_SOFTWARE, USE_CLOCKID,
+    WATERMARK, control, id_of, online,
+};
 use std::collections::{HashMap, HashSet};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 /// linux/perf_event.h.
-const TYPE_SOFTWARE: u32 = 1;
 const SW_PAGE_FAULTS: u64 = 2;
 const SW_PAGE_FAULTS_MIN: u64 = 5;
 const SW_PAGE_FAULTS_MAJ: u64 = 6;
-const SAMPLE_TID: u64 = 1 << 1;
-const SAMPLE_TIME: u64 = 1 << 2;
-const SAMPLE_ADDR: u64 = 1 << 3;
-const SAMPLE_IDENTIFIER: u64 = 1 << 16;
-const DISABLED: u64 = 1;
-const INHERIT: u64 = 1 << 1;
-const EXCLUDE_KERNEL: u64 = 1 << 5;
-const WATERMARK: u64 = 1 << 14;
-const SAMPLE_ID_ALL: u64 = 1 << 18;
-const CONTEXT_SWITCH: u64 = 1 << 26;
-const USE_CLOCKID: u64 = 1 << 25;
-const FLAG_FD_CLOEXEC: libc::c_ulong = 1 << 3;
-const IOC_ENABLE: u32 = 0x2400;
-const IOC_DISABLE: u32 = 0x2401;
-const IOC_SET_OUTPUT: u32 = 0x2405;
-/// `_IOR('$', 7, __u64 *)`: the length of a pointer is in it.
-const IOC_ID: u32 = 0x8000_2407 | ((size_of::<usize>() as u32) << 16);
 
 /// Threads that come while their process is being looked at are found in the next round; a process that starts so many is
 /// taken as it is.
 const ROUNDS: usize = 16;
 
-/// `struct perf_event_attr` as of PERF_ATTR_SIZE_VER5 (Linux 4.1), which later kernels take too.
-#[repr(C)]
-#[derive(Default)]
-struct Attr {
-    kind: u32,
-    size: u32,
-    config: u64,
-    sample_period: u64,
-    sample_type: u64,
-    read_format: u64,
-    flags: u64,
-    wakeup: u32,
-    bp_type: u32,
-    config1: u64,
-    config2: u64,
-    branch_sample_type: u64,
-    sample_regs_user: u64,
-    sample_stack_user: u32,
-    clockid: i32,
-    sample_regs_intr: u64,
-    aux_watermark: u32,
-    sample_max_stack: u16,
-    reserved: u16,
+/// What a record tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum What {
+    /// An event of this number, at this address.
+    Event { id: u64, addr: u64 },
+    /// The thread lost the processor although it had something to do.
+    Preempted,
+    /// The thread got a processor, or gave it up to wait.
+    Switched,
+}
+
+/// As the kernel wrote it down.
+#[derive(Debug, Clone, Copy)]
+struct Record {
+    pid: u32,
+    tid: u32,
+    at: u64,
+    what: What,
+}
+
+impl Record {
+    fn of(found: &Found<'_>) -> Self {
+        let who = |word: u64| (word as u32, (word >> 32) as u32);
+        match found {
+            Found::Sample(body) => {
+                let (pid, tid) = who(body.word(1));
+                Record { pid, tid, at: body.word(2), what: What::Event { id: body.word(0), addr: body.word(3) } }
+            }
+            Found::Switch { body, preempted } => {
+                let (pid, tid) = who(body.word(0));
+                let what = if *preempted { What::Preempted } else { What::Switched };
+                Record { pid, tid, at: body.word(1), what }
+            }
+        }
+    }
 }
 
 /// A page fault of the process.
@@ -208,23 +204,10 @@ impl Faults {
                 clockid: libc::CLOCK_MONOTONIC,
                 ..Attr::default()
             };
-            let none: libc::c_int = -1;
-            // SAFETY: the kernel reads `size` bytes of the struct, which lives through the call.
-            let fd = unsafe {
-                libc::syscall(
-                    libc::SYS_perf_event_open,
-                    &raw const attr,
-                    tid as libc::pid_t,
-                    cpu,
-                    none,
-                    FLAG_FD_CLOEXEC,
-                )
+            let error = match perf::open(&attr, Some(tid), cpu) {
+                Ok(event) => return Ok(event),
+                Err(error) => error,
             };
-            if fd >= 0 {
-                // SAFETY: a new descriptor that nobody else has.
-                return Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) });
-            }
-            let error = io::Error::last_os_error();
             // Without rights over the kernel, what a program touches in user mode may still be seen.
             if error.raw_os_error() != Some(libc::EACCES) || self.user_only {
                 return Err(error);
@@ -256,7 +239,7 @@ impl Faults {
         let mut records = std::mem::take(&mut self.records);
         records.clear();
         for ring in &mut self.rings {
-            self.lost += ring.drain(&mut records);
+            self.lost += ring.drain(&mut |found| records.push(Record::of(&found)));
         }
         records.sort_by_key(|record| record.at);
         for &Record { tid, at, what, .. } in records.iter().filter(|record| record.pid == self.pid) {
@@ -292,19 +275,6 @@ impl Faults {
     }
 }
 
-fn control(event: &OwnedFd, order: u32, argument: libc::c_ulong) -> io::Result<()> {
-    // SAFETY: these orders take a number or nothing; the descriptor is an event's own.
-    let result = unsafe { libc::ioctl(event.as_raw_fd(), order as libc::Ioctl, argument) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
-fn id_of(event: &OwnedFd) -> io::Result<u64> {
-    let mut id = 0u64;
-    // SAFETY: the kernel writes one u64, which lives through the call.
-    let result = unsafe { libc::ioctl(event.as_raw_fd(), IOC_ID as libc::Ioctl, &raw mut id) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(id) }
-}
-
 /// The threads of a process now.
 fn threads(pid: u32) -> io::Result<Vec<u32>> {
     let path = format!("/proc/{pid}/task");
@@ -312,22 +282,6 @@ fn threads(pid: u32) -> io::Result<Vec<u32>> {
         .map_err(|e| io::Error::new(e.kind(), format!("there is no process {pid}: {path}: {e}")))?;
     let numbers = entries.map(|entry| Ok(entry?.file_name().to_str().and_then(|name| name.parse().ok())));
     Ok(numbers.collect::<io::Result<Vec<Option<u32>>>>()?.into_iter().flatten().collect())
-}
-
-/// The processors that are on: `0-3,6`.
-fn online() -> io::Result<Vec<i32>> {
-    let path = "/sys/devices/system/cpu/online";
-    let text = std::fs::read_to_string(path).map_err(|e| io::Error::new(e.kind(), format!("{path}: {e}")))?;
-    listed(&text).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, format!("{path}: {text:?}")))
-}
-
-fn listed(text: &str) -> Option<Vec<i32>> {
-    let mut all = Vec::new();
-    for part in text.trim().split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        all.extend(first.parse::<i32>().ok()?..=last.parse::<i32>().ok()?);
-    }
-    Some(all)
 }
 
 fn explained(error: io::Error, pid: u32) -> io::Error {

@@ -143,8 +143,15 @@ mod tests {
     }
 
     fn of(block: Block, op: Op, expires: Option<Duration>) -> String {
-        let keys =
-            Keys { at: Endpoint::Unix("/".as_ref()), greeting: b"", connections: 0, pipeline: 1, count: 100, expires };
+        let keys = Keys {
+            at: Endpoint::Unix("/".as_ref()),
+            greeting: b"",
+            connections: 0,
+            pipeline: 1,
+            count: 100,
+            expires,
+            slowest: 0,
+        };
         let entropy = basics::job::Entropy::Zeros;
         let job = Job { block, entropy, ..Job::default() };
         let mut commands = Commands::new(&job, &keys, 0);

@@ -54,6 +54,8 @@ pub struct Keys<'a> {
     pub count: u64,
     /// A key is gone so long after it was set.
     pub expires: Option<Duration>,
+    /// So many of each thread's slowest requests are kept by themselves.
+    pub slowest: usize,
 }
 
 /// Bytes that a job's connections take, in all threads.

@@ -440,6 +440,8 @@ impl Seen {
             cpu_user: Nanos(0),
             cpu_system: Nanos(0),
             each: Vec::new(),
+            slowest: Vec::new(),
+            began: 0,
             notes,
         };
         let prompt = account.map(|account| (account.prompt_tokens as u32, account.prompt_time));

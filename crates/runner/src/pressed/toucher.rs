@@ -234,7 +234,8 @@ impl Account {
             Why::Confidence => Ended::Confidence,
             Why::Cancelled => Ended::Cancelled,
         };
-        Outcome { engine, ended, elapsed, read, write, faults, cpu_user, cpu_system, each: Vec::new(), notes }
+        let (each, slowest, began) = (Vec::new(), Vec::new(), 0);
+        Outcome { engine, ended, elapsed, read, write, faults, cpu_user, cpu_system, each, slowest, began, notes }
     }
 }
 

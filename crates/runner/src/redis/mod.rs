@@ -111,7 +111,7 @@ impl<'a> Cell<'a> {
             Address::Unix(path) => Endpoint::Unix(path),
         };
         let expires = self.server.expires.map(|time| Duration::from_nanos(time.0));
-        Keys { at, greeting: b"", connections, pipeline, count: self.server.keys, expires }
+        Keys { at, greeting: b"", connections, pipeline, count: self.server.keys, expires, slowest: 0 }
     }
 
     /// Sets all keys once.

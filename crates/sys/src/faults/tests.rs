@@ -1,4 +1,5 @@
 use super::*;
+use crate::perf::listed;
 use crate::region::Region;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

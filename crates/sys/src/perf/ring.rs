@@ -20,29 +20,40 @@ const MISC_SWITCH_OUT_PREEMPT: u16 = 1 << 14;
 /// Type, flags, length.
 const HEADER: usize = 8;
 
-/// What a record tells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum What {
-    /// An event of this number, at this address.
-    Event { id: u64, addr: u64 },
-    /// The thread lost the processor although it had something to do.
-    Preempted,
-    /// The thread got a processor, or gave it up to wait.
-    Switched,
+/// A record.
+pub(crate) enum Found<'r> {
+    /// An event.
+    Sample(Body<'r>),
+    /// A thread got a processor, or lost it: although it had something to do?
+    Switch { body: Body<'r>, preempted: bool },
 }
 
-/// As the kernel wrote it down.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Record {
-    pub pid: u32,
-    pub tid: u32,
-    pub at: u64,
-    pub what: What,
+/// What a record holds after its header.
+pub(crate) struct Body<'r> {
+    ring: &'r Ring,
+    at: u64,
+    len: u64,
+}
+
+impl Body<'_> {
+    /// Its `nth` word.
+    pub(crate) fn word(&self, nth: u64) -> u64 {
+        u64::from_ne_bytes(self.ring.read(self.at + 8 * nth))
+    }
+
+    /// What comes after the `nth` word as a length of 32 bits and so many bytes, as SAMPLE_RAW has it.
+    pub(crate) fn raw(&self, nth: u64, into: &mut Vec<u8>) {
+        let at = 8 * nth;
+        let len = u64::from(u32::from_ne_bytes(self.ring.read(self.at + at)));
+        let len = len.min(self.len.saturating_sub(at + 4));
+        into.clear();
+        into.extend((0..len).map(|i| u8::from_ne_bytes(self.ring.read::<1>(self.at + at + 4 + i))));
+    }
 }
 
 /// The ring of one processor.
 #[derive(Debug)]
-pub(super) struct Ring {
+pub(crate) struct Ring {
     at: NonNull<u8>,
     page: usize,
     len: usize,
@@ -55,7 +66,7 @@ unsafe impl Send for Ring {}
 
 impl Ring {
     /// The ring of this event, into which others of the same processor may be told to write.
-    pub fn new(event: &OwnedFd) -> io::Result<Self> {
+    pub(crate) fn new(event: &OwnedFd) -> io::Result<Self> {
         let page = rustix::param::page_size();
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping at a place of the kernel's choice touches nothing that exists.
@@ -71,7 +82,7 @@ impl Ring {
     }
 
     /// The descriptor of its event.
-    pub fn event(&self) -> RawFd {
+    pub(crate) fn event(&self) -> RawFd {
         self.event
     }
 
@@ -92,7 +103,7 @@ impl Ring {
     }
 
     /// Takes all that is there; the number of records that were lost.
-    pub fn drain(&mut self, records: &mut Vec<Record>) -> u64 {
+    pub(crate) fn drain(&mut self, take: &mut impl FnMut(Found<'_>)) -> u64 {
         let head = self.position(HEAD).load(Ordering::Acquire);
         let mut tail = self.position(TAIL).load(Ordering::Relaxed);
         let mut lost = 0;
@@ -100,22 +111,16 @@ impl Ring {
             let header = self.read::<HEADER>(tail);
             let kind = u32::from_ne_bytes([header[0], header[1], header[2], header[3]]);
             let size = u64::from(u16::from_ne_bytes([header[6], header[7]]));
-            let word = |nth: u64| u64::from_ne_bytes(self.read(tail + HEADER as u64 + 8 * nth));
-            let who = |nth: u64| (word(nth) as u32, (word(nth) >> 32) as u32);
+            let body = Body { ring: self, at: tail + HEADER as u64, len: size.saturating_sub(HEADER as u64) };
             match kind {
-                RECORD_SAMPLE => {
-                    let ((pid, tid), what) = (who(1), What::Event { id: word(0), addr: word(3) });
-                    records.push(Record { pid, tid, at: word(2), what });
-                }
+                RECORD_SAMPLE => take(Found::Sample(body)),
                 RECORD_SWITCH => {
-                    let (pid, tid) = who(0);
                     let misc = u16::from_ne_bytes([header[4], header[5]]);
-                    let preempted = MISC_SWITCH_OUT | MISC_SWITCH_OUT_PREEMPT;
-                    let what = if misc & preempted == preempted { What::Preempted } else { What::Switched };
-                    records.push(Record { pid, tid, at: word(1), what });
+                    let out = MISC_SWITCH_OUT | MISC_SWITCH_OUT_PREEMPT;
+                    take(Found::Switch { body, preempted: misc & out == out });
                 }
                 // Number of the event, and how many.
-                RECORD_LOST => lost += word(1),
+                RECORD_LOST => lost += body.word(1),
                 _ => {}
             }
             // A length of nothing would hold this up for ever.
