@@ -16,6 +16,7 @@ pub mod pressure;
 pub mod redis;
 pub mod scale;
 pub mod sensors;
+pub mod spikes;
 pub mod stats;
 pub mod units;
 

@@ -6,6 +6,7 @@ pub mod accesses;
 mod listener;
 mod observer;
 mod sources;
+pub mod stalls;
 
 pub use listener::listener;
 pub use observer::{ObserveError, Observer, sample};

@@ -16,6 +16,9 @@ const SW_PAGE_FAULTS: u64 = 2;
 const SW_PAGE_FAULTS_MIN: u64 = 5;
 const SW_PAGE_FAULTS_MAJ: u64 = 6;
 
+/// Bytes of a processor's records: a listener which gets no processor for a fifth of a second loses nothing.
+const ROOM: usize = 1 << 20;
+
 /// Threads that come while their process is being looked at are found in the next round; a process that starts so many is
 /// taken as it is.
 const ROUNDS: usize = 16;
@@ -173,7 +176,7 @@ impl Faults {
             }
             match self.rings.get(nth) {
                 Some(ring) => control(&event, IOC_SET_OUTPUT, ring.event() as libc::c_ulong)?,
-                None => self.rings.push(Ring::new(&event).map_err(|error| explained(error, self.pid))?),
+                None => self.rings.push(Ring::new(&event, ROOM).map_err(|error| explained(error, self.pid))?),
             }
             self.events.push(event);
         }

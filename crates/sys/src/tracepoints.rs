@@ -14,6 +14,9 @@ use std::os::fd::OwnedFd;
 /// Where distributions mount it.
 const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
+/// Bytes of a processor's records: at 100,000 a second, of some 100 bytes, those of most of a second.
+const ROOM: usize = 8 << 20;
+
 /// The folder with the formats of all tracepoints.
 #[derive(Debug)]
 pub struct TraceFs(OwnedFd);
@@ -189,7 +192,7 @@ impl Tracepoints {
                 })?;
                 match all.rings.get(nth) {
                     Some(ring) => control(&event, IOC_SET_OUTPUT, ring.event() as libc::c_ulong)?,
-                    None => all.rings.push(Ring::new(&event)?),
+                    None => all.rings.push(Ring::new(&event, ROOM)?),
                 }
                 all.which.insert(id_of(&event)?, which);
                 all.events.push(event);

@@ -6,9 +6,8 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// Bytes of records, powers of two: what is asked for, so that a listener which gets no processor for a fifth of a second loses
-/// nothing, and what a user without rights may lock for each processor (`perf_event_mlock_kb`, 516).
-const ROOMS: [usize; 2] = [1 << 20, 256 << 10];
+/// Bytes of records, a power of two: what a user without rights may lock for each processor (`perf_event_mlock_kb`, 516).
+const LEAST: usize = 256 << 10;
 /// Offsets of `data_head` and `data_tail` in `struct perf_event_mmap_page`.
 const HEAD: usize = 1024;
 const TAIL: usize = 1032;
@@ -47,7 +46,9 @@ impl Body<'_> {
         let len = u64::from(u32::from_ne_bytes(self.ring.read(self.at + at)));
         let len = len.min(self.len.saturating_sub(at + 4));
         into.clear();
-        into.extend((0..len).map(|i| u8::from_ne_bytes(self.ring.read::<1>(self.at + at + 4 + i))));
+        // Whole words: what they reach into beyond the end is cut off again.
+        into.extend((0..len.div_ceil(8)).flat_map(|i| self.ring.read::<8>(self.at + at + 4 + 8 * i)));
+        into.truncate(len as usize);
     }
 }
 
@@ -65,14 +66,15 @@ pub(crate) struct Ring {
 unsafe impl Send for Ring {}
 
 impl Ring {
-    /// The ring of this event, into which others of the same processor may be told to write.
-    pub(crate) fn new(event: &OwnedFd) -> io::Result<Self> {
+    /// The ring of this event, into which others of the same processor may be told to write, with room for so many bytes
+    /// (a power of two) where they are granted.
+    pub(crate) fn new(event: &OwnedFd, room: usize) -> io::Result<Self> {
         let page = rustix::param::page_size();
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping at a place of the kernel's choice touches nothing that exists.
         let map =
             |room| unsafe { mmap(std::ptr::null_mut(), page + room, protection, MapFlags::SHARED, event.as_fd(), 0) };
-        let [wanted, least] = ROOMS.map(|room| room.max(page));
+        let [wanted, least] = [room, LEAST].map(|room| room.max(page));
         let (at, room) = match map(wanted) {
             Ok(at) => (at, wanted),
             Err(_) => (map(least)?, least),
@@ -94,6 +96,11 @@ impl Ring {
     /// Copies `N` bytes from `position` on, which may go round the end.
     fn read<const N: usize>(&self, position: u64) -> [u8; N] {
         let mut bytes = [0; N];
+        let at = position as usize % self.room;
+        if at + N <= self.room {
+            // SAFETY: inside the mapping. The kernel does not write here until the tail has passed.
+            return unsafe { std::ptr::read_unaligned(self.at.as_ptr().add(self.page + at).cast::<[u8; N]>()) };
+        }
         for (i, byte) in bytes.iter_mut().enumerate() {
             let at = self.page + (position as usize + i) % self.room;
             // SAFETY: inside the mapping. The kernel does not write here until the tail has passed.

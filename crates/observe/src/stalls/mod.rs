@@ -1,0 +1,330 @@
+//! When and why the main thread of a server stood still, and when the threads that load it did: by the kernel's tracepoints, heard on
+//! all processors, of this server and these threads alone. System calls are not traced: that would cost the server a tenth of its
+//! speed even where nothing is told.
+
+mod follow;
+
+use basics::spikes::Cause;
+use follow::{Follow, Previous, SHORTEST, Syncs};
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+use sys::tracepoints::{Met, TraceFs, Tracepoints, monotonic};
+
+/// Between two looks into the rings.
+const EVERY: Duration = Duration::from_millis(10);
+/// The kernel's clock tick of /proc/stat, ns (USER_HZ is 100 on all of Linux's architectures but alpha and ia64).
+const TICK: u64 = 10_000_000;
+/// The longest of each kind of stall that are kept.
+const MOST: usize = 4096;
+
+/// A time in which the main thread did not go on. Times are ns of CLOCK_MONOTONIC.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stood {
+    /// Why.
+    pub cause: Cause,
+    /// From then; of a fork, whose length the kernel does not tell, the same as its end.
+    pub from: u64,
+    /// To then.
+    pub until: u64,
+    /// When it first had nothing to do after it.
+    pub idle: Option<u64>,
+    /// The program that had the processor.
+    pub who: String,
+}
+
+/// All that was seen.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Seen {
+    /// Of the main thread, longer than 100 µs, in order; the longest of them.
+    pub stood: Vec<Stood>,
+    /// Threads of the load that had something to do and no processor, by their number: from, until.
+    pub lags: Vec<(u32, u64, u64)>,
+    /// What could not be looked at, each a sentence.
+    pub lacks: Vec<String>,
+    /// Events that were not heard.
+    pub lost: u64,
+}
+
+/// Listens until ended or dropped.
+#[derive(Debug)]
+pub struct Watch {
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<Seen>>,
+}
+
+/// Which tracepoint is which.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Point {
+    Switch,
+    Waking,
+    Fork,
+    SyncEnter,
+    SyncExit,
+}
+
+impl Watch {
+    /// Listens to the server whose process is `server`, and to the threads of this process named `PREFIX-N`.
+    ///
+    /// # Errors
+    /// Those of [`TraceFs::open`] and [`Tracepoints::open`].
+    pub fn begin(server: u32, prefix: &str) -> io::Result<Self> {
+        let fs = TraceFs::open()?;
+        let threads = threads(server);
+        let any = threads.iter().map(|tid| format!("common_pid=={tid}")).collect::<Vec<_>>().join(" || ");
+        let switch = format!(
+            "prev_pid=={server} || next_pid=={server} || prev_comm ~ \"{prefix}-*\" || next_comm ~ \"{prefix}-*\""
+        );
+        let waking = format!("pid=={server} || comm ~ \"{prefix}-*\"");
+        let fork = format!("parent_pid=={server}");
+        let mut wanted = vec![
+            (Point::Switch, "sched/sched_switch", switch.as_str()),
+            (Point::Waking, "sched/sched_waking", waking.as_str()),
+            (Point::Fork, "sched/sched_process_fork", fork.as_str()),
+        ];
+        let mut lacks = Vec::new();
+        for (kind, enter, exit) in [
+            ("ext4", "ext4/ext4_sync_file_enter", "ext4/ext4_sync_file_exit"),
+            ("f2fs", "f2fs/f2fs_sync_file_enter", "f2fs/f2fs_sync_file_exit"),
+        ] {
+            match Tracepoints::open(&fs, &[(enter, any.as_str()), (exit, any.as_str())]) {
+                Ok(_) => {
+                    wanted.extend([(Point::SyncEnter, enter, any.as_str()), (Point::SyncExit, exit, any.as_str())]);
+                }
+                // A kernel without that file system has no files on it.
+                Err(error) => tracing_of(&mut lacks, kind, &error),
+            }
+        }
+        let names: Vec<(&str, &str)> = wanted.iter().map(|(_, name, filter)| (*name, *filter)).collect();
+        let kinds: Vec<Point> = wanted.iter().map(|(point, ..)| *point).collect();
+        let points = Tracepoints::open(&fs, &names)?;
+        let (stop, stopped) = mpsc::channel::<()>();
+        let mut watcher = Watcher::new(server, prefix, lacks);
+        let listen = move || {
+            let mut points = points;
+            // A machine that is busy is what this is for.
+            let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), -10);
+            loop {
+                let last = stopped.recv_timeout(EVERY) != Err(RecvTimeoutError::Timeout);
+                points.poll(&mut |met| watcher.met(kinds[met.which], met));
+                watcher.look();
+                if last {
+                    return watcher.seen(points.lost());
+                }
+            }
+        };
+        let thread = Builder::new().name("stalls".to_owned()).spawn(listen)?;
+        Ok(Watch { stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// Ends it, and gives what was seen.
+    pub fn end(mut self) -> Seen {
+        drop(self.stop.take());
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(seen)) => seen,
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+            None => Seen::default(),
+        }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+fn tracing_of(lacks: &mut Vec<String>, kind: &str, error: &io::Error) {
+    if error.kind() != io::ErrorKind::NotFound {
+        lacks.push(format!("syncs on {kind} are not seen: {error}"));
+    }
+}
+
+fn threads(server: u32) -> Vec<u32> {
+    let entries = std::fs::read_dir(format!("/proc/{server}/task")).into_iter().flatten().flatten();
+    let mut all: Vec<u32> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    if all.is_empty() {
+        all.push(server);
+    }
+    all
+}
+
+/// Puts what is met together.
+#[derive(Debug)]
+struct Watcher {
+    server: u32,
+    prefix: String,
+    main: Follow,
+    /// The load's threads, by their number in the kernel, each with its own.
+    load: HashMap<u32, (u32, Follow)>,
+    children: HashSet<u32>,
+    syncs: Syncs,
+    /// The processor that the main thread was on last.
+    cpu: u32,
+    stolen: Option<(u64, Vec<u64>)>,
+    lacks: Vec<String>,
+}
+
+impl Watcher {
+    fn new(server: u32, prefix: &str, lacks: Vec<String>) -> Self {
+        Watcher {
+            server,
+            prefix: format!("{prefix}-"),
+            main: Follow::default(),
+            load: HashMap::new(),
+            children: HashSet::new(),
+            syncs: Syncs::default(),
+            cpu: 0,
+            stolen: None,
+            lacks,
+        }
+    }
+
+    fn met(&mut self, point: Point, met: &Met<'_>) {
+        let number = |field: &str| met.number(field).unwrap_or(0) as u32;
+        match point {
+            Point::Switch => {
+                let (from, to) = (number("prev_pid"), number("next_pid"));
+                let state = met.number("prev_state").unwrap_or(0);
+                if from == self.server {
+                    self.cpu = met.cpu;
+                    self.main.left(met.at, state);
+                } else if let Some((_, load)) = self.load.get_mut(&from) {
+                    load.left(met.at, state);
+                } else if let Some(thread) = self.numbered(met, "prev_comm") {
+                    self.load.entry(from).or_insert((thread, Follow::default())).1.left(met.at, state);
+                }
+                let previous = || Previous { pid: from, comm: met.text("prev_comm").unwrap_or_default() };
+                if to == self.server {
+                    self.cpu = met.cpu;
+                    let (children, load) = (&self.children, &self.load);
+                    self.main.back(met.at, previous(), |previous| {
+                        if previous.pid == 0 {
+                            Cause::Steal
+                        } else if children.contains(&previous.pid) {
+                            Cause::Child
+                        } else if load.contains_key(&previous.pid) {
+                            Cause::Load
+                        } else {
+                            Cause::Processor
+                        }
+                    });
+                } else if let Some((_, load)) = self.load.get_mut(&to) {
+                    load.back(met.at, Previous { pid: from, comm: String::new() }, |_| Cause::Load);
+                }
+            }
+            Point::Waking => match number("pid") {
+                pid if pid == self.server => self.main.woken(met.at),
+                pid => {
+                    if let Some((_, load)) = self.load.get_mut(&pid) {
+                        load.woken(met.at);
+                    }
+                }
+            },
+            Point::Fork => {
+                self.children.insert(number("child_pid"));
+                self.main.stands(Cause::Fork, met.at, met.at, String::new());
+            }
+            Point::SyncEnter => self.syncs.enter(met.tid, met.at),
+            Point::SyncExit => self.syncs.exit(met.tid, met.at),
+        }
+    }
+
+    /// Its number, of a thread of the load.
+    fn numbered(&self, met: &Met<'_>, field: &str) -> Option<u32> {
+        met.text(field)?.strip_prefix(&self.prefix)?.parse().ok()
+    }
+
+    /// What the hypervisor took of the main thread's processor since the last look: a stall where it was most of the time.
+    fn look(&mut self) {
+        let now = monotonic();
+        let stolen = stolen(&std::fs::read_to_string("/proc/stat").unwrap_or_default());
+        if let Some((then, before)) = &self.stolen {
+            let cpu = self.cpu as usize;
+            if let (Some(before), Some(after)) = (before.get(cpu), stolen.get(cpu))
+                && 2 * after.saturating_sub(*before) * TICK > now - then
+                && now - then >= TICK
+            {
+                self.main.stands(Cause::Steal, *then, now, String::new());
+            }
+            if now - then < TICK {
+                return;
+            }
+        }
+        self.stolen = Some((now, stolen));
+    }
+
+    fn seen(mut self, lost: u64) -> Seen {
+        let end = monotonic();
+        self.main.end(end);
+        let mut stood = std::mem::take(&mut self.main.stood);
+        self.syncs.explain(self.server, end, &mut stood);
+        longest(&mut stood, |stood| if stood.cause == Cause::Fork { u64::MAX } else { stood.until - stood.from });
+        stood.sort_by_key(|stood| stood.from);
+        let mut lags = Vec::new();
+        for (thread, load) in self.load.into_values() {
+            lags.extend(load.stood.iter().map(|stood| (thread, stood.from, stood.until)));
+        }
+        lags.retain(|(_, from, until)| until - from >= SHORTEST);
+        longest(&mut lags, |(_, from, until)| until - from);
+        lags.sort_by_key(|(_, from, _)| *from);
+        Seen { stood, lags, lacks: self.lacks, lost }
+    }
+}
+
+fn longest<T>(all: &mut Vec<T>, length: impl Fn(&T) -> u64) {
+    if all.len() > MOST {
+        all.sort_by_key(|one| std::cmp::Reverse(length(one)));
+        all.truncate(MOST);
+    }
+}
+
+/// Ticks that the hypervisor took of each processor (proc_stat(5): the eighth number of each line).
+fn stolen(stat: &str) -> Vec<u64> {
+    let lines = stat.lines().filter(|line| line.starts_with("cpu") && !line.starts_with("cpu "));
+    lines.map(|line| line.split_ascii_whitespace().nth(8).and_then(|n| n.parse().ok()).unwrap_or(0)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn what_is_stolen_is_read() {
+        let stat = "cpu  1 2 3 4 5 6 7 88 9 10\ncpu0 1 2 3 4 5 6 7 80 9 10\ncpu1 1 2 3 4 5 6 7 8 9 10\nintr 5\n";
+        assert_eq!(stolen(stat), [80, 8]);
+    }
+
+    /// A real process that is stopped is seen to be stopped, for as long as it was.
+    #[test]
+    fn a_process_that_is_stopped_is_seen() {
+        let name = "a_process_that_is_stopped_is_seen";
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "while :; do :; done"]).stdin(Stdio::null());
+        let mut busy = shell.spawn().unwrap();
+        let watch = match Watch::begin(busy.id(), "tm-none") {
+            Ok(watch) => watch,
+            Err(error) => {
+                let _ = busy.kill();
+                let _ = busy.wait();
+                return println!("SKIP {name}: {error}");
+            }
+        };
+        let pid = rustix::process::Pid::from_child(&busy);
+        std::thread::sleep(Duration::from_millis(50));
+        rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+        std::thread::sleep(Duration::from_millis(120));
+        rustix::process::kill_process(pid, rustix::process::Signal::CONT).unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+        let seen = watch.end();
+        busy.kill().unwrap();
+        busy.wait().unwrap();
+        let stopped: Vec<_> = seen.stood.iter().filter(|stood| stood.cause == Cause::Stopped).collect();
+        assert_eq!(stopped.len(), 1, "{seen:?}");
+        assert!(stopped[0].until - stopped[0].from >= 100_000_000, "{seen:?}");
+    }
+}
