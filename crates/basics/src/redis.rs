@@ -1,6 +1,7 @@
 //! A Redis server under load, as data: how it is started, where its files lie, what is asked of it, and what was seen of it meanwhile.
 
 use crate::latency::Latencies;
+use crate::spikes::Spikes;
 use crate::units::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -191,6 +192,9 @@ pub struct Served {
     pub logical: Bytes,
     /// How long after the moment that was meant requests were sent, where each was kept.
     pub lag: Option<Latencies>,
+    /// The slowest requests, and what the server met meanwhile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spikes: Option<Box<Spikes>>,
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ pub enum Cause {
     Child,
     /// Another program had the processor.
     Processor,
-    /// The load's own threads had the processor: it is made on the same machine.
+    /// The load's own threads had the processor, or of those of the load the server: all are on the same machine.
     Load,
     /// It was stopped by a signal.
     Stopped,
@@ -63,9 +63,12 @@ impl Cause {
     }
 }
 
-/// A time in which it did not go on.
+/// A time in which it, or a thread of the load, did not go on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stall {
+    /// Of the load: which thread. None of the server's main thread.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread: Option<u32>,
     /// Why.
     pub cause: Cause,
     /// From then.
@@ -78,17 +81,6 @@ pub struct Stall {
     /// Who or what, where that is known: the program that had the processor.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub who: String,
-}
-
-/// A time in which a thread of the load had something to do and no processor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Lag {
-    /// Which.
-    pub thread: u32,
-    /// From then.
-    pub from: Nanos,
-    /// To then.
-    pub until: Nanos,
 }
 
 /// A command that took long (`SLOWLOG`): the server tells the second in which it ended.
@@ -108,10 +100,8 @@ pub struct LongCommand {
 pub struct Spikes {
     /// Those beyond the 99.9th percentile, or as many as were kept.
     pub slowest: Vec<Slow>,
-    /// What the main thread met, the longest of it.
+    /// What the main thread and those of the load met, the longest of it.
     pub stalls: Vec<Stall>,
-    /// What the load's threads met.
-    pub lags: Vec<Lag>,
     /// Commands of all clients.
     pub commands: Vec<LongCommand>,
     /// When the measurement began, ns since 1970.

@@ -108,6 +108,36 @@ impl Control {
         order.query::<Value>(&mut self.connection).map(drop).map_err(|error| asked(&self.at, command, &error))
     }
 
+    /// Commands that took longer than its `slowlog-log-slower-than`: the second since 1970 in which each ended, how many µs it took,
+    /// and its first words.
+    ///
+    /// # Errors
+    /// [`RedisError::Asked`].
+    pub fn slow_commands(&mut self) -> Result<Vec<(u64, u64, String)>, RedisError> {
+        // Number, second, µs, words; and since Redis 4 who gave it.
+        type Entry = (u64, u64, u64, Vec<Vec<u8>>, Vec<u8>, Vec<u8>);
+        let entries: Vec<Entry> = redis::cmd("SLOWLOG")
+            .arg("GET")
+            .arg(512)
+            .query(&mut self.connection)
+            .map_err(|error| asked(&self.at, "SLOWLOG GET", &error))?;
+        let told = |(_, second, us, words, ..): Entry| {
+            let word = |word: &Vec<u8>| String::from_utf8_lossy(&word[..word.len().min(24)]).into_owned();
+            (second, us, words.iter().take(3).map(word).collect::<Vec<_>>().join(" "))
+        };
+        Ok(entries.into_iter().map(told).collect())
+    }
+
+    /// What its latency monitor noted of an event (`fork`): the second since 1970, and the longest of it in ms.
+    ///
+    /// # Errors
+    /// [`RedisError::Asked`].
+    pub fn latency_history(&mut self, event: &str) -> Result<Vec<(u64, u64)>, RedisError> {
+        let mut command = redis::cmd("LATENCY");
+        command.arg("HISTORY").arg(event);
+        command.query(&mut self.connection).map_err(|error| asked(&self.at, "LATENCY HISTORY", &error))
+    }
+
     /// What it says of itself.
     ///
     /// # Errors

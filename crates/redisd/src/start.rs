@@ -114,6 +114,8 @@ impl Start<'_> {
         line("maxclients", "10000");
         // What it saw slow, for the attribution of spikes.
         line("latency-monitor-threshold", "1");
+        line("slowlog-log-slower-than", "1000");
+        line("slowlog-max-len", "512");
         let settings = self.server.mode.settings();
         settings.iter().filter(|(name, _)| !self.server.settings.contains_key(*name)).for_each(|(n, v)| line(n, v));
         self.server.settings.iter().for_each(|(name, value)| line(name, value));

@@ -86,7 +86,7 @@ impl Follow {
     /// It did something else, until then.
     pub fn stands(&mut self, cause: Cause, from: u64, until: u64, who: String) {
         if until.saturating_sub(from) >= SHORTEST || cause == Cause::Fork {
-            self.stood.push(Stood { cause, from, until, idle: None, who });
+            self.stood.push(Stood { thread: None, cause, from, until, idle: None, who });
         }
     }
 
@@ -132,7 +132,7 @@ impl Syncs {
             }
         }
         for (_, from, until) in own {
-            stood.push(Stood { cause: Cause::OwnSync, from, until, idle: None, who: String::new() });
+            stood.push(Stood { thread: None, cause: Cause::OwnSync, from, until, idle: None, who: String::new() });
         }
         stood.sort_by_key(|stood| stood.from);
     }
@@ -183,6 +183,7 @@ mod tests {
     fn who_synced_is_why_it_waited() {
         let mut stood = Vec::new();
         let disk = |from, until| Stood {
+            thread: None,
             cause: Cause::Disk,
             from: from * MS,
             until: until * MS,

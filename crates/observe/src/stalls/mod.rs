@@ -5,7 +5,7 @@
 mod follow;
 
 use basics::spikes::Cause;
-use follow::{Follow, Previous, SHORTEST, Syncs};
+use follow::{Follow, Previous, Syncs};
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
@@ -20,9 +20,11 @@ const TICK: u64 = 10_000_000;
 /// The longest of each kind of stall that are kept.
 const MOST: usize = 4096;
 
-/// A time in which the main thread did not go on. Times are ns of CLOCK_MONOTONIC.
+/// A time in which a thread did not go on. Times are ns of CLOCK_MONOTONIC.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stood {
+    /// Of the load: which thread. None of the server's main thread.
+    pub thread: Option<u32>,
     /// Why.
     pub cause: Cause,
     /// From then; of a fork, whose length the kernel does not tell, the same as its end.
@@ -38,10 +40,8 @@ pub struct Stood {
 /// All that was seen.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Seen {
-    /// Of the main thread, longer than 100 µs, in order; the longest of them.
+    /// Longer than 100 µs, in order; the longest of the main thread, and of the load.
     pub stood: Vec<Stood>,
-    /// Threads of the load that had something to do and no processor, by their number: from, until.
-    pub lags: Vec<(u32, u64, u64)>,
     /// What could not be looked at, each a sentence.
     pub lacks: Vec<String>,
     /// Events that were not heard.
@@ -161,6 +161,8 @@ struct Watcher {
     /// The load's threads, by their number in the kernel, each with its own.
     load: HashMap<u32, (u32, Follow)>,
     children: HashSet<u32>,
+    /// Whether a thread is of this process, which makes the load.
+    ours: HashMap<u32, bool>,
     syncs: Syncs,
     /// The processor that the main thread was on last.
     cpu: u32,
@@ -176,6 +178,7 @@ impl Watcher {
             main: Follow::default(),
             load: HashMap::new(),
             children: HashSet::new(),
+            ours: HashMap::new(),
             syncs: Syncs::default(),
             cpu: 0,
             stolen: None,
@@ -197,24 +200,22 @@ impl Watcher {
                 } else if let Some(thread) = self.numbered(met, "prev_comm") {
                     self.load.entry(from).or_insert((thread, Follow::default())).1.left(met.at, state);
                 }
-                let previous = || Previous { pid: from, comm: met.text("prev_comm").unwrap_or_default() };
-                if to == self.server {
-                    self.cpu = met.cpu;
-                    let (children, load) = (&self.children, &self.load);
-                    self.main.back(met.at, previous(), |previous| {
-                        if previous.pid == 0 {
-                            Cause::Steal
-                        } else if children.contains(&previous.pid) {
-                            Cause::Child
-                        } else if load.contains_key(&previous.pid) {
-                            Cause::Load
-                        } else {
-                            Cause::Processor
-                        }
-                    });
-                } else if let Some((_, load)) = self.load.get_mut(&to) {
-                    load.back(met.at, Previous { pid: from, comm: String::new() }, |_| Cause::Load);
-                }
+                let follow = match self.load.get_mut(&to) {
+                    _ if to == self.server => {
+                        self.cpu = met.cpu;
+                        &mut self.main
+                    }
+                    Some((_, load)) => load,
+                    None => return,
+                };
+                let previous = Previous { pid: from, comm: met.text("prev_comm").unwrap_or_default() };
+                let (server, children, ours) = (self.server, &self.children, &mut self.ours);
+                follow.back(met.at, previous, |previous| match previous.pid {
+                    0 => Cause::Steal,
+                    pid if children.contains(&pid) => Cause::Child,
+                    pid if pid == server || is_ours(ours, pid) => Cause::Load,
+                    _ => Cause::Processor,
+                });
             }
             Point::Waking => match number("pid") {
                 pid if pid == self.server => self.main.woken(met.at),
@@ -263,16 +264,22 @@ impl Watcher {
         let mut stood = std::mem::take(&mut self.main.stood);
         self.syncs.explain(self.server, end, &mut stood);
         longest(&mut stood, |stood| if stood.cause == Cause::Fork { u64::MAX } else { stood.until - stood.from });
-        stood.sort_by_key(|stood| stood.from);
-        let mut lags = Vec::new();
-        for (thread, load) in self.load.into_values() {
-            lags.extend(load.stood.iter().map(|stood| (thread, stood.from, stood.until)));
+        let mut load = Vec::new();
+        for (thread, follow) in self.load.into_values() {
+            // What they wait for themselves is nobody's request.
+            let waited = follow.stood.into_iter().filter(|stood| stood.cause != Cause::Disk);
+            load.extend(waited.map(|stood| Stood { thread: Some(thread), ..stood }));
         }
-        lags.retain(|(_, from, until)| until - from >= SHORTEST);
-        longest(&mut lags, |(_, from, until)| until - from);
-        lags.sort_by_key(|(_, from, _)| *from);
-        Seen { stood, lags, lacks: self.lacks, lost }
+        longest(&mut load, |stood| stood.until - stood.from);
+        stood.append(&mut load);
+        stood.sort_by_key(|stood| stood.from);
+        Seen { stood, lacks: self.lacks, lost }
     }
+}
+
+/// A number that the kernel gives again is rarely one of ours.
+fn is_ours(known: &mut HashMap<u32, bool>, tid: u32) -> bool {
+    *known.entry(tid).or_insert_with(|| std::path::Path::new("/proc/self/task").join(tid.to_string()).exists())
 }
 
 fn longest<T>(all: &mut Vec<T>, length: impl Fn(&T) -> u64) {

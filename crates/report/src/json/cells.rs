@@ -2,7 +2,7 @@
 
 use super::{Object, number, pair};
 use serde_json::Value;
-use study::{Percentiles, RedisCell};
+use study::{Explained, Late, Percentiles, RedisCell};
 
 /// One cell.
 pub(super) fn cell(cell: &RedisCell) -> Value {
@@ -20,9 +20,37 @@ pub(super) fn cell(cell: &RedisCell) -> Value {
         .known("client_busy", &cell.client_busy, |v| number(*v))
         .known("device_B_per_logical_B", &cell.written_per_byte, |v| number(*v))
         .known("memory_peak_B", &cell.peak, |v| Value::from(v.0))
+        .maybe("causes", cell.late.as_ref().map(causes))
+        .maybe("spikes", cell.late.as_ref().map(spikes))
         .maybe("send_lag_us", cell.lag.as_ref().map(percentiles))
         .with("visits", cell.visits)
         .with("why", cell.why.as_str())
+        .build()
+}
+
+/// Those that are claimed.
+fn causes(late: &Late) -> Value {
+    late.reasons.iter().filter(|explained| explained.claimed).map(explained).collect()
+}
+
+/// All that was looked at.
+fn spikes(late: &Late) -> Value {
+    Object::default()
+        .with("clusters", late.clusters)
+        .with("unexplained", late.unexplained)
+        .with("explained", late.reasons.iter().map(explained).collect::<Value>())
+        .with("lacks", late.lacks.clone())
+        .build()
+}
+
+fn explained(explained: &Explained) -> Value {
+    Object::default()
+        .with("name", explained.reason.name())
+        .with("share", number(explained.share))
+        .with("by_chance", number(explained.by_chance))
+        .with("clusters", explained.clusters)
+        .with("longest_us", number(explained.worst.us()))
+        .maybe("who", (!explained.who.is_empty()).then(|| explained.who.clone()))
         .build()
 }
 

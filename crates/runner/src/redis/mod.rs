@@ -3,6 +3,7 @@
 
 mod media;
 mod requests;
+mod spikes;
 
 pub(crate) use media::Media;
 pub(crate) use requests::{new_log, write_log};
@@ -11,9 +12,11 @@ use crate::RunError;
 use crate::pressed::Heard;
 use basics::job::{Block, Direction, Order, Pacing, Stop};
 use basics::redis::{Medium, Served, Server};
+use basics::spikes::Spikes;
 use basics::{Bytes, Interval, Job, Nanos};
 use change::{Folder, Helper, Journal};
 use engine::{Control as Cancel, Ended, Endpoint, Keys, Outcome, Target};
+use observe::stalls::Watch;
 use redisd::{Address, Control, Info, Start};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -54,6 +57,8 @@ pub(crate) struct Cell<'a> {
     dir: PathBuf,
     /// The same where it is journalled: on an emulated disk it goes with that.
     folder: Option<Folder>,
+    /// What the slowest requests of the last load met.
+    spikes: Option<Spikes>,
 }
 
 /// Figures of a server that only grow.
@@ -92,7 +97,9 @@ impl<'a> Cell<'a> {
         let helper = Helper::of(site.journal, site.run, child.id(), &program.to_string())?;
         let ready = Control::wait(&address, READY, || matches!(child.try_wait(), Ok(None)));
         match ready {
-            Ok(control) => Ok(Cell { server, address, control, helper: Some(helper), child, dir, folder }),
+            Ok(control) => {
+                Ok(Cell { server, address, control, helper: Some(helper), child, dir, folder, spikes: None })
+            }
             Err(error) => {
                 let _ = helper.end();
                 let _ = child.wait();
@@ -111,7 +118,7 @@ impl<'a> Cell<'a> {
             Address::Unix(path) => Endpoint::Unix(path),
         };
         let expires = self.server.expires.map(|time| Duration::from_nanos(time.0));
-        Keys { at, greeting: b"", connections, pipeline, count: self.server.keys, expires, slowest: 0 }
+        Keys { at, greeting: b"", connections, pipeline, count: self.server.keys, expires, slowest: spikes::SLOWEST }
     }
 
     /// Sets all keys once.
@@ -153,7 +160,9 @@ impl<'a> Cell<'a> {
     pub fn before(&mut self, disk: Option<&str>) -> Result<Before, RunError> {
         self.settle();
         let info = self.control.info().map_err(failed)?;
-        self.control.order("CONFIG RESETSTAT").map_err(failed)?;
+        for order in ["CONFIG RESETSTAT", "SLOWLOG RESET", "LATENCY RESET"] {
+            self.control.order(order).map_err(failed)?;
+        }
         Ok(Before { info, main: self.main_cpu(), all: self.cpu(), written: disk.and_then(written) })
     }
 
@@ -168,7 +177,8 @@ impl<'a> Cell<'a> {
         let half = job.stop.operations.map(|operations| operations / 2);
         let half_time = job.stop.time.map(|time| Nanos(time.0 / 2));
         let address = self.address.clone();
-        let outcome = std::thread::scope(|scope| {
+        let watch = spikes::begin(self.child.id());
+        let mut outcome = std::thread::scope(|scope| {
             let (now, when) = channel::<()>();
             let ordered = midway.map(|command| {
                 scope.spawn(move || -> Result<(), RunError> {
@@ -200,6 +210,7 @@ impl<'a> Cell<'a> {
             }
             outcome
         })?;
+        self.spikes = Some(self.spikes(watch.map(Watch::end), &mut outcome));
         match &outcome.ended {
             Ended::Failed { .. } => Err(self.trouble("under load", &outcome.ended)),
             _ => Ok(outcome),
@@ -232,6 +243,7 @@ impl<'a> Cell<'a> {
             misses: number("keyspace_misses"),
             written: disk.and_then(written).zip(before.written).map(|(after, before)| Bytes(after - before)),
             logical: Bytes(outcome.write.bytes),
+            spikes: self.spikes.take().map(Box::new),
             ..Served::default()
         })
     }

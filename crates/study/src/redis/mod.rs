@@ -1,6 +1,10 @@
 //! What a Redis server under load says about the ways to keep its data and the media they are kept on: a cell for each way, medium
 //! and length of values, over all its visits, what it costs against keeping nothing, and who was the limit.
 
+mod spikes;
+
+pub use spikes::{Explained, Late, Reason};
+
 use crate::load::unmeasured;
 use crate::model::{RunView, StepView};
 use basics::job::Engine;
@@ -62,6 +66,8 @@ pub struct RedisCell {
     pub peak: Known<Bytes>,
     /// How long after the moment that was meant requests were sent, where each was kept.
     pub lag: Option<Percentiles>,
+    /// What its slowest requests were slow for; none where that was not looked at.
+    pub late: Option<Late>,
     /// Visits that came to their end.
     pub visits: usize,
     /// Why it is so.
@@ -71,6 +77,9 @@ pub struct RedisCell {
 /// What one visit gives.
 struct Visit<'a> {
     ops: f64,
+    elapsed: Nanos,
+    /// The median of all latencies.
+    p50: Nanos,
     lat: Option<Percentiles>,
     service: Option<Percentiles>,
     server: Option<f64>,
@@ -168,6 +177,7 @@ fn cell((mode, medium, payload): (&str, &str, Bytes), steps: &[&StepView<'_>], p
         }),
         peak: middle(&|visit| Some(visit.served.peak.0 as f64)).map(|bytes| Bytes(bytes as u64)),
         lag: visits.iter().find_map(|visit| percentiles(visit.served.lag.as_ref()?)),
+        late: late(&visits),
         visits: visits.len(),
         why: String::new(),
     };
@@ -195,6 +205,8 @@ impl<'a> Visit<'a> {
         let room = (processors - 1.0).max(1.0);
         Some(Visit {
             ops: operations / seconds,
+            elapsed: step.elapsed,
+            p50: lat.percentile(50.0).unwrap_or_default(),
             lat: percentiles(&lat),
             service: service.as_ref().and_then(percentiles),
             server: served.main_cpu.map(|cpu| cpu.secs() / seconds),
@@ -202,6 +214,14 @@ impl<'a> Visit<'a> {
             served,
         })
     }
+}
+
+fn late(visits: &[Visit<'_>]) -> Option<Late> {
+    let seen = visits.iter().filter_map(|visit| {
+        let spikes = visit.served.spikes.as_deref()?;
+        Some(spikes::Seen { spikes, p50: visit.p50, elapsed: visit.elapsed })
+    });
+    spikes::late(&seen.collect::<Vec<_>>())
 }
 
 fn percentiles(all: &Latencies) -> Option<Percentiles> {
@@ -262,6 +282,7 @@ fn why(cell: &RedisCell, steps: &[&StepView<'_>], served: Option<&Served>) -> St
     if served.delayed_fsyncs > 0 {
         parts.push(format!("{} a write waited for the sync of the one before", times(served.delayed_fsyncs)));
     }
+    parts.extend(cell.late.as_ref().and_then(spikes::sentence));
     if let Some(lag) = cell.lag {
         let us = |us: f64| Nanos((us * 1000.0) as u64);
         parts.push(format!(
