@@ -21,7 +21,7 @@ pub enum Cause {
     Child,
     /// Another program had the processor.
     Processor,
-    /// The load's own threads had the processor, or of those of the load the server: all are on the same machine.
+    /// The load's own threads had the processor, an emulated disk's, or of those of the load the server: all are on the same machine.
     Load,
     /// It was stopped by a signal.
     Stopped,

@@ -161,7 +161,7 @@ struct Watcher {
     /// The load's threads, by their number in the kernel, each with its own.
     load: HashMap<u32, (u32, Follow)>,
     children: HashSet<u32>,
-    /// Whether a thread is of this process, which makes the load.
+    /// Whether a thread is this program's.
     ours: HashMap<u32, bool>,
     syncs: Syncs,
     /// The processor that the main thread was on last.
@@ -277,9 +277,10 @@ impl Watcher {
     }
 }
 
-/// A number that the kernel gives again is rarely one of ours.
+/// This program's: the load itself, or a disk that it emulates. A number that the kernel gives again is rarely one of ours.
 fn is_ours(known: &mut HashMap<u32, bool>, tid: u32) -> bool {
-    *known.entry(tid).or_insert_with(|| std::path::Path::new("/proc/self/task").join(tid.to_string()).exists())
+    let program = |process: &str| std::fs::read_link(format!("/proc/{process}/exe")).ok();
+    *known.entry(tid).or_insert_with(|| program("self").is_some_and(|own| program(&tid.to_string()) == Some(own)))
 }
 
 fn longest<T>(all: &mut Vec<T>, length: impl Fn(&T) -> u64) {

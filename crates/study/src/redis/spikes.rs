@@ -20,8 +20,10 @@ const CLAIMED: f64 = 0.25;
 const LATE: Nanos = Nanos::from_millis(1);
 /// What other programs must have taken of the run to be a cause: something else always runs for a moment.
 const TAKEN: f64 = 0.02;
-/// Where the main thread waits for its own syncs most of the time they are its work, and no spike's cause.
+/// Where the main thread waits for its own syncs most of the time they are its work, and only one that takes so many times as long as
+/// others is a spike's cause.
 const WORK: f64 = 0.5;
+const UNUSUAL: u64 = 3;
 
 /// What slow requests may be slow for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -218,11 +220,7 @@ pub(super) fn late(visits: &[Seen<'_>]) -> Option<Late> {
         let by_chance = share(chance.get(&reason).copied().unwrap_or(0.0) / (SHIFTS - 1) as f64);
         let share = share(sum.late);
         let of_run = taken.get(&reason).copied().unwrap_or(0.0) / visits.len() as f64;
-        let ordinary = match reason {
-            Reason::Processor => of_run < TAKEN,
-            Reason::OwnSync => of_run > WORK,
-            _ => false,
-        };
+        let ordinary = reason == Reason::Processor && of_run < TAKEN;
         let claimed =
             !reason.is_apart() && !ordinary && sum.clusters > 0 && share >= CLAIMED && share >= 2.0 * by_chance;
         let who = sum.who.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).map_or_else(String::new, |(who, _)| who);
@@ -270,7 +268,20 @@ fn spans<'a>(visit: &Seen<'a>, shift: u64) -> Vec<Span<'a>> {
         let (until, busy) = (from + length, from + length + after);
         Span { reason: Reason::of(stall.cause), from, until, busy, who: &stall.who, thread: stall.thread }
     };
-    visit.spikes.stalls.iter().map(of).collect()
+    let least = unusual(visit);
+    let counts = |stall: &&Stall| stall.cause != Cause::OwnSync || stall.until.0.saturating_sub(stall.from.0) >= least;
+    visit.spikes.stalls.iter().filter(counts).map(of).collect()
+}
+
+/// How long a sync of its own must take to be more than its work.
+fn unusual(visit: &Seen<'_>) -> u64 {
+    let syncs = visit.spikes.stalls.iter().filter(|stall| stall.cause == Cause::OwnSync);
+    let mut lengths: Vec<u64> = syncs.map(|stall| stall.until.0.saturating_sub(stall.from.0)).collect();
+    lengths.sort_unstable();
+    if (lengths.iter().sum::<u64>() as f64) < WORK * visit.elapsed.0 as f64 {
+        return 0;
+    }
+    UNUSUAL * lengths.get(lengths.len() / 2).copied().unwrap_or(0)
 }
 
 fn overlap(a: (u64, u64), b: (u64, u64)) -> u64 {

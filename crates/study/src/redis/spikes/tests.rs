@@ -94,10 +94,14 @@ fn a_long_command_is_found_by_its_second_and_its_length() {
 }
 
 #[test]
-fn syncs_that_are_its_work_are_no_cause_of_a_spike() {
-    let stalls = (0..1000).map(|n| stall(Cause::OwnSync, 10 * n, 10 * n + 9)).collect();
-    let late = of(&Spikes { slowest: vec![slow(1000, 40)], stalls, ..Spikes::default() });
-    assert!(late.reasons.iter().all(|explained| !explained.claimed));
+fn syncs_that_are_its_work_are_no_cause_of_a_spike_and_one_that_hangs_is() {
+    let syncs = || (0..900).map(|n| stall(Cause::OwnSync, 10 * n, 10 * n + 9));
+    let usual = of(&Spikes { slowest: vec![slow(1000, 40)], stalls: syncs().collect(), ..Spikes::default() });
+    assert_eq!((usual.unexplained, usual.reasons.len()), (1, 0));
+    let stalls = syncs().chain([stall(Cause::OwnSync, 9100, 9500)]).collect();
+    let hangs = of(&Spikes { slowest: vec![slow(1000, 40), slow(9101, 420)], stalls, ..Spikes::default() });
+    let sync = &hangs.reasons[0];
+    assert_eq!((hangs.unexplained, sync.reason, sync.worst, sync.claimed), (1, Reason::OwnSync, ms(400), true));
 }
 
 #[test]
