@@ -148,6 +148,11 @@ pub struct Server {
 }
 
 impl Server {
+    /// What clients must say before they may ask for anything.
+    pub fn password(&self) -> Option<&str> {
+        self.settings.get("requirepass").map(String::as_str).filter(|password| !password.is_empty())
+    }
+
     /// In a few words.
     pub fn describe(&self) -> String {
         format!("redis {} on {}", self.mode, self.medium.name())

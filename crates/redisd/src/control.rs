@@ -1,6 +1,7 @@
 //! The one connection on which a server is watched and told what to do, beside those that load it.
 
 use crate::error::RedisError;
+use crate::refusal::with_way_out;
 use crate::start::Address;
 use redis::{Client, Connection, ConnectionAddr, ConnectionInfo, RedisConnectionInfo, Value};
 use std::collections::BTreeMap;
@@ -53,10 +54,15 @@ impl Control {
     ///
     /// # Errors
     /// [`RedisError::Ended`], [`RedisError::NotReady`] with what it said last.
-    pub fn wait(at: &Address, patience: Duration, mut is_alive: impl FnMut() -> bool) -> Result<Self, RedisError> {
+    pub fn wait(
+        at: &Address,
+        password: Option<&str>,
+        patience: Duration,
+        mut is_alive: impl FnMut() -> bool,
+    ) -> Result<Self, RedisError> {
         let begun = Instant::now();
         loop {
-            let why = match Self::open(at) {
+            let why = match Self::open(at, password) {
                 Err(error) => error,
                 Ok(mut control) => match redis::cmd("PING").query::<Value>(&mut control.connection) {
                     Ok(_) => return Ok(control),
@@ -78,17 +84,20 @@ impl Control {
         }
     }
 
-    /// Connects.
+    /// Connects, with a password where it wants one.
     ///
     /// # Errors
     /// [`RedisError::Asked`].
-    pub fn open(at: &Address) -> Result<Self, RedisError> {
+    pub fn open(at: &Address, password: Option<&str>) -> Result<Self, RedisError> {
         let failed = |error: redis::RedisError| asked(at, "listen", &error);
         let address = match at {
             Address::Tcp(addr) => ConnectionAddr::Tcp(addr.ip().to_string(), addr.port()),
             Address::Unix(path) => ConnectionAddr::Unix(path.clone()),
         };
-        let info = ConnectionInfo { addr: address, redis: RedisConnectionInfo::default() };
+        let info = ConnectionInfo {
+            addr: address,
+            redis: RedisConnectionInfo { password: password.map(str::to_owned), ..RedisConnectionInfo::default() },
+        };
         let client = Client::open(info).map_err(failed)?;
         let connection = client.get_connection_with_timeout(PATIENCE).map_err(failed)?;
         connection.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
@@ -150,7 +159,7 @@ impl Control {
 }
 
 fn asked(at: &Address, what: &str, error: &redis::RedisError) -> RedisError {
-    RedisError::Asked { at: at.clone(), what: what.to_owned(), why: error.to_string() }
+    RedisError::Asked { at: at.clone(), what: what.to_owned(), why: with_way_out(&error.to_string()) }
 }
 
 #[cfg(test)]
@@ -169,8 +178,8 @@ mod tests {
     #[test]
     fn nobody_is_told_as_that() {
         let at = Address::Unix("/nowhere/socket".into());
-        let error = Control::wait(&at, Duration::from_secs(9), || false).map(drop).unwrap_err();
+        let error = Control::wait(&at, None, Duration::from_secs(9), || false).map(drop).unwrap_err();
         assert!(matches!(error, RedisError::Ended { .. }), "{error}");
-        assert!(Control::open(&at).map(drop).unwrap_err().to_string().contains("/nowhere/socket"));
+        assert!(Control::open(&at, None).map(drop).unwrap_err().to_string().contains("/nowhere/socket"));
     }
 }

@@ -37,7 +37,10 @@ pub enum RedisError {
         why: String,
     },
     /// It ended before it answered.
-    #[error("the server ended before it answered{}", .wrote.as_ref().map_or(String::new(), |line| format!("; it wrote: {line}")))]
+    #[error(
+        "the server ended before it answered{}",
+        .wrote.as_ref().map_or_else(|| ": is it a redis-server?".to_owned(), |line| format!("; it wrote: {line}"))
+    )]
     Ended {
         /// Its last line, where it wrote one.
         wrote: Option<String>,

@@ -4,8 +4,10 @@
 
 mod control;
 mod error;
+mod refusal;
 mod start;
 
 pub use control::{Control, Info};
 pub use error::RedisError;
+pub use refusal::with_way_out;
 pub use start::{Address, Start, find, free_port};

@@ -17,7 +17,7 @@ use basics::{Bytes, Interval, Job, Nanos};
 use change::{Folder, Helper, Journal};
 use engine::{Control as Cancel, Ended, Endpoint, Keys, Outcome, Target};
 use observe::stalls::Watch;
-use redisd::{Address, Control, Info, Start};
+use redisd::{Address, Control, Info, Start, with_way_out};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
@@ -30,6 +30,8 @@ const READY: Duration = Duration::from_secs(120);
 const SAVED: Duration = Duration::from_secs(300);
 /// For it to end by itself.
 const GOODBYE: Duration = Duration::from_secs(20);
+/// For its end to be seen, once its connections broke.
+const GONE: Duration = Duration::from_millis(500);
 /// Looked at for what it wrote before it ended.
 const LOG: &str = "log";
 
@@ -57,6 +59,8 @@ pub(crate) struct Cell<'a> {
     dir: PathBuf,
     /// The same where it is journalled: on an emulated disk it goes with that.
     folder: Option<Folder>,
+    /// What each connection says first.
+    greeting: Vec<u8>,
     /// What the slowest requests of the last load met.
     spikes: Option<Spikes>,
 }
@@ -95,10 +99,11 @@ impl<'a> Cell<'a> {
         let program = server.program.display();
         let mut child = command.spawn().map_err(|error| failed(format!("{program} cannot be started: {error}")))?;
         let helper = Helper::of(site.journal, site.run, child.id(), &program.to_string())?;
-        let ready = Control::wait(&address, READY, || matches!(child.try_wait(), Ok(None)));
+        let ready = Control::wait(&address, server.password(), READY, || matches!(child.try_wait(), Ok(None)));
         match ready {
             Ok(control) => {
-                Ok(Cell { server, address, control, helper: Some(helper), child, dir, folder, spikes: None })
+                let greeting = server.password().map(greeting).unwrap_or_default();
+                Ok(Cell { server, address, control, helper: Some(helper), child, dir, folder, greeting, spikes: None })
             }
             Err(error) => {
                 let _ = helper.end();
@@ -118,7 +123,15 @@ impl<'a> Cell<'a> {
             Address::Unix(path) => Endpoint::Unix(path),
         };
         let expires = self.server.expires.map(|time| Duration::from_nanos(time.0));
-        Keys { at, greeting: b"", connections, pipeline, count: self.server.keys, expires, slowest: spikes::SLOWEST }
+        Keys {
+            at,
+            greeting: &self.greeting,
+            connections,
+            pipeline,
+            count: self.server.keys,
+            expires,
+            slowest: spikes::SLOWEST,
+        }
     }
 
     /// Sets all keys once.
@@ -176,14 +189,14 @@ impl<'a> Cell<'a> {
         let midway = self.server.mode.midway();
         let half = job.stop.operations.map(|operations| operations / 2);
         let half_time = job.stop.time.map(|time| Nanos(time.0 / 2));
-        let address = self.address.clone();
+        let (address, password) = (self.address.clone(), self.server.password());
         let watch = spikes::begin(self.child.id());
         let mut outcome = std::thread::scope(|scope| {
             let (now, when) = channel::<()>();
             let ordered = midway.map(|command| {
                 scope.spawn(move || -> Result<(), RunError> {
                     // Connected before, so that only the order is given in the middle.
-                    let mut control = Control::open(&address).map_err(failed)?;
+                    let mut control = Control::open(&address, password).map_err(failed)?;
                     match when.recv() {
                         Ok(()) => control.order(command).map_err(failed),
                         // It was over before.
@@ -281,14 +294,30 @@ impl<'a> Cell<'a> {
 
     fn trouble(&mut self, when: &str, ended: &Ended) -> RunError {
         let why = match ended {
-            Ended::Refused { said } => format!("it answers: {said}"),
+            Ended::Refused { said } => format!("it answers: {}", with_way_out(said)),
             Ended::Failed { errno, .. } => std::io::Error::from_raw_os_error(*errno).to_string(),
             ended => format!("{ended:?}"),
         };
-        let gone = !matches!(self.child.try_wait(), Ok(None));
-        let wrote = last_line(&self.dir).filter(|_| gone);
-        let wrote = wrote.map_or_else(String::new, |line| format!("; it ended and wrote: {line}"));
-        failed(format!("the server failed {when}: {why}{wrote}"))
+        // Its connections break a moment before it is gone.
+        let begun = Instant::now();
+        let status = loop {
+            match self.child.try_wait() {
+                Ok(None) if matches!(ended, Ended::Failed { .. }) && begun.elapsed() < GONE => {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                status => break status.ok().flatten(),
+            }
+        };
+        let Some(status) = status else { return failed(format!("the server failed {when}: {why}")) };
+        match std::os::unix::process::ExitStatusExt::signal(&status) {
+            Some(signal) => failed(format!(
+                "the server was killed {when} (signal {signal}), by somebody or by the kernel for want of memory"
+            )),
+            None => {
+                let wrote = last_line(&self.dir).map_or_else(String::new, |line| format!("; it wrote: {line}"));
+                failed(format!("the server ended {when} ({status}){wrote}"))
+            }
+        }
     }
 
     /// Ends it and removes its folder.
@@ -310,13 +339,21 @@ impl<'a> Cell<'a> {
     }
 }
 
+/// A password as RESP has it.
+fn greeting(password: &str) -> Vec<u8> {
+    format!("*2\r\n$4\r\nAUTH\r\n${}\r\n{password}\r\n", password.len()).into_bytes()
+}
+
 /// The last line that a server wrote, without its time.
 fn last_line(dir: &Path) -> Option<String> {
     let log = std::fs::read_to_string(dir.join(LOG)).ok()?;
     let lines = || log.lines().rev().map(str::trim).filter(|line| !line.is_empty());
     // `12:M 23 Nov 2026 12:00:00.000 # Bad directive`.
     let said = |line: &str| line.split_once(" # ").or(line.split_once(" * ")).map_or(line, |(_, said)| said).to_owned();
-    let telling = |line: &&str| line.contains(" # ") || line.contains("rror") || line.starts_with("***");
+    // Warnings of how it starts say nothing of how it ended.
+    let telling = |line: &&str| {
+        (line.contains(" # ") || line.contains("rror") || line.starts_with("***")) && !line.contains("WARNING")
+    };
     lines().find(telling).or_else(|| lines().next()).map(said)
 }
 

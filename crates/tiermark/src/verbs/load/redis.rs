@@ -78,6 +78,9 @@ fn plan(args: &RedisArgs) -> Result<Plan> {
         let (name, value) = setting
             .split_once('=')
             .ok_or_else(|| Usage(format!("--config {setting}: write NAME=VALUE, as redis.conf has them")))?;
+        if name.starts_with("tls-") {
+            return Err(Usage(format!("--config {setting}: load redis speaks no TLS; leave it out")).into());
+        }
         settings.insert(name.to_owned(), value.to_owned());
     }
     let time = args.runtime.as_deref().map(|time| parsed::<Nanos>("--runtime", time)).transpose()?;
