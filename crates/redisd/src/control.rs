@@ -43,6 +43,29 @@ impl Info {
     }
 }
 
+/// The last event of a kind that took longer than `latency-monitor-threshold`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spike {
+    /// As the server calls it: `fork`, `aof-fsync-always`.
+    pub event: String,
+    /// When, Unix time in seconds.
+    pub at: u64,
+    /// How long, in ms.
+    pub ms: u64,
+    /// The longest of its kind, in ms.
+    pub most_ms: u64,
+}
+
+impl Spike {
+    /// Of its fields; newer servers say more.
+    fn of(fields: &[Value]) -> Option<Self> {
+        let [event, at, ms, most_ms, ..] = fields else { return None };
+        let number = |value| redis::from_redis_value::<u64>(value).ok();
+        let event = redis::from_redis_value(event).ok()?;
+        Some(Spike { event, at: number(at)?, ms: number(ms)?, most_ms: number(most_ms)? })
+    }
+}
+
 /// A connection to a server.
 pub struct Control {
     at: Address,
@@ -156,6 +179,19 @@ impl Control {
             redis::cmd("INFO").query(&mut self.connection).map_err(|error| asked(&self.at, "INFO", &error))?;
         Ok(Info::parse(&text))
     }
+
+    /// What it saw slow by itself, the last of each kind (`LATENCY LATEST`).
+    ///
+    /// # Errors
+    /// [`RedisError::Asked`].
+    pub fn latest(&mut self) -> Result<Vec<Spike>, RedisError> {
+        let mut ask = redis::cmd("LATENCY");
+        let all: Vec<Vec<Value>> = ask
+            .arg("LATEST")
+            .query(&mut self.connection)
+            .map_err(|error| asked(&self.at, "tell LATENCY LATEST", &error))?;
+        Ok(all.iter().filter_map(|one| Spike::of(one)).collect())
+    }
 }
 
 fn asked(at: &Address, what: &str, error: &redis::RedisError) -> RedisError {
@@ -173,6 +209,15 @@ mod tests {
         assert_eq!((info.version().as_str(), info.number("total_forks")), ("redis 7.0.15", Some(3)));
         assert_eq!((info.get("db0"), info.number("db0")), (Some("keys=5,expires=0"), None));
         assert!(Info::default().version().contains("unknown"));
+    }
+
+    #[test]
+    fn an_event_is_read_whatever_stands_behind_it() {
+        let fields = [Value::BulkString(b"fork".to_vec()), Value::Int(1_700_000_000), Value::Int(12), Value::Int(30)];
+        let fork = Spike { event: "fork".to_owned(), at: 1_700_000_000, ms: 12, most_ms: 30 };
+        assert_eq!(Spike::of(&fields), Some(fork.clone()));
+        assert_eq!(Spike::of(&[&fields[..], &[Value::Int(42)]].concat()), Some(fork));
+        assert_eq!(Spike::of(&fields[..2]), None);
     }
 
     #[test]

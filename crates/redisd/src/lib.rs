@@ -7,7 +7,7 @@ mod error;
 mod refusal;
 mod start;
 
-pub use control::{Control, Info};
+pub use control::{Control, Info, Spike};
 pub use error::RedisError;
 pub use refusal::with_way_out;
 pub use start::{Address, Start, find, free_port};

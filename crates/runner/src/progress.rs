@@ -10,6 +10,8 @@ pub trait Progress {
     fn begin(&mut self, _plan: &Plan) {}
     /// A test file is being written before `step` (the `index`th).
     fn filling(&mut self, _index: usize, _step: &Step, _done: Bytes, _of: Bytes) {}
+    /// A server was started for `step` (the `index`th) and answers there; its files lie on these disks.
+    fn serving(&mut self, _index: usize, _step: &Step, _at: &redisd::Address, _disks: &[String]) {}
     /// `step` (the `index`th) has been running for `elapsed`, its warm-up not counted; the last interval is given.
     fn measuring(&mut self, _index: usize, _step: &Step, _elapsed: Nanos, _interval: &Interval) {}
     /// A step is over and committed.

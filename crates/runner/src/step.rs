@@ -210,6 +210,7 @@ impl Running<'_, '_> {
         let whole = Bytes(server.keys * step.job.block.largest().0);
         let begun = Instant::now();
         let progress = &mut self.runner.progress;
+        progress.serving(self.index, step, cell.address(), &disks);
         let filled = cell.fill(&step.job, cancel, |done| progress.filling(self.index, step, done, whole))?;
         account.filled = Some(Fill { bytes: filled, time: begun.elapsed().into() });
         let disk = disks.first().cloned();

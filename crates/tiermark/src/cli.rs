@@ -449,7 +449,7 @@ pub struct LlmArgs {
 pub struct RedisArgs {
     /// Where the server's files lie; may be given more than once, in turns: a directory (a folder is made there), or a profile to
     /// emulate (sd-evo-pi5).
-    #[arg(long, value_name = "DIR|PROFILE", required = true)]
+    #[arg(long, value_name = "DIR|PROFILE", required_unless_present = "dashboard")]
     pub on: Vec<String>,
     /// How it keeps its data; may be given more than once: memory-only, rdb (with a BGSAVE in the middle), aof-everysec, aof-always,
     /// aof-rewrite (everysec, rewritten in the middle). Default: the first four.
@@ -520,6 +520,12 @@ pub struct RedisArgs {
     /// Where chance begins.
     #[arg(long, default_value_t = 42)]
     pub seed: u64,
+    /// Serve what Prometheus reads, on loopback, while it runs: http://ADDRESS/metrics. Port 0 is any that is free.
+    #[arg(long, value_name = "127.0.0.1:PORT")]
+    pub metrics: Option<String>,
+    /// Print a dashboard for Grafana that shows what --metrics serves, and do nothing.
+    #[arg(long, exclusive = true)]
+    pub dashboard: bool,
     /// Say what would be done, and do nothing.
     #[arg(long)]
     pub dry_run: bool,

@@ -64,6 +64,9 @@ fn status(error: &anyhow::Error) -> u8 {
         Some(QuoteError::Broken { .. }) => return USAGE,
         None => {}
     }
+    if let Some(error) = error.downcast_ref::<exposition::ExpositionError>() {
+        return if error.is_usage() { USAGE } else { MISSING };
+    }
     if error.is::<Usage>()
         || error.is::<workloads::WorkloadError>()
         || error.is::<ProfileError>()

@@ -117,6 +117,11 @@ impl<'a> Cell<'a> {
         }
     }
 
+    /// Where it answers.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
     fn keys<'k>(&'k self, pipeline: u32, connections: u32) -> Keys<'k> {
         let at = match &self.address {
             Address::Tcp(addr) => Endpoint::Tcp(*addr),

@@ -9,7 +9,7 @@ use anyhow::Result;
 use basics::Plan;
 use machine::{Machine, Root};
 use methods::{MethodError, Request, Settings, Site, fio};
-use runner::{Finished, Runner};
+use runner::{Finished, Progress, Runner};
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
@@ -81,16 +81,20 @@ fn site(args: &RunArgs, machine: &Machine, root: &Root) -> Result<Option<Site>, 
 
 /// Runs a plan with signals caught, progress shown and errors told.
 pub fn execute(context: &Context, machine: machine::Machine, plan: basics::Plan, progress: When) -> Result<Finished> {
+    execute_watched(context, machine, plan, &mut Bar::new(progress))
+}
+
+/// The same, told to someone.
+pub fn execute_watched(
+    context: &Context,
+    machine: machine::Machine,
+    plan: basics::Plan,
+    progress: &mut dyn Progress,
+) -> Result<Finished> {
     let (mut store, journal) = context.open()?;
     let interrupted = context::interrupted()?;
-    let mut bar = Bar::new(progress);
     let program = std::env::current_exe().map_err(|error| Missing(format!("this program cannot be found: {error}")))?;
-    let mut runner = Runner {
-        store: &mut store,
-        journal: &journal,
-        interrupted: &interrupted,
-        progress: &mut bar,
-        program: &program,
-    };
+    let mut runner =
+        Runner { store: &mut store, journal: &journal, interrupted: &interrupted, progress, program: &program };
     Ok(runner.run(plan, machine, &context.command)?)
 }

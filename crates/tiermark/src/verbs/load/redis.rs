@@ -4,12 +4,14 @@ use super::parsed;
 use crate::cli::{RedisArgs, RedisLink};
 use crate::context::Context;
 use crate::exit::{Missing, Usage};
-use crate::verbs::run::execute;
+use crate::progress::Bar;
+use crate::verbs::run::{execute, execute_watched};
 use crate::{exit, out};
 use anyhow::Result;
 use basics::job::{Order, Pacing};
 use basics::redis::{Link, Medium, Mode};
 use basics::{Bytes, Nanos, Plan};
+use exposition::{Live, Server, Watched};
 use machine::Root;
 use std::path::Path;
 use std::process::ExitCode;
@@ -20,6 +22,11 @@ const OPERATIONS: u64 = 100_000;
 
 /// Does what was typed.
 pub fn redis(context: &Context, args: &RedisArgs) -> Result<ExitCode> {
+    if args.dashboard {
+        out::print_as_it_is(exposition::DASHBOARD)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let metrics = args.metrics.as_deref().map(exposition::address).transpose()?;
     let machine = machine::read(&Root::live());
     let plan = plan(args)?;
     if args.dry_run {
@@ -36,7 +43,17 @@ pub fn redis(context: &Context, args: &RedisArgs) -> Result<ExitCode> {
         let needs = "an emulated disk is made by root alone; try again with sudo, or give a directory with --on";
         return Err(Missing(needs.to_owned()).into());
     }
-    let finished = execute(context, machine, plan, args.progress)?;
+    let finished = match metrics {
+        None => execute(context, machine, plan, args.progress)?,
+        Some(at) => {
+            let live = Live::new();
+            // Before anything of the run is begun.
+            let page = Server::start(at, live.clone())?;
+            out::say(&format!("metrics at {}", page.url()));
+            let mut bar = Bar::new(args.progress);
+            execute_watched(context, machine, plan, &mut Watched::new(live, &mut bar))?
+        }
+    };
     let record = context.open_for_reading()?.load(&finished.id)?;
     if context.json {
         out::print_json(&report::json::run(&record))?;
