@@ -116,7 +116,7 @@ fn ask(state: &Weak<Mutex<State>>) {
         }
         if let Some((at, control)) = &mut open {
             // It may be long in coming: nothing is held meanwhile.
-            let answer = control.info().and_then(|info| Ok((info, control.latest().unwrap_or_default())));
+            let answer = control.info().map(|info| (info, control.latest().unwrap_or_default()));
             let mut state = live.state();
             // Of a server that is gone by now nothing is kept.
             if state.at.as_ref() == Some(at) {

@@ -74,6 +74,13 @@ impl Family {
         self
     }
 
+    /// All its points at this moment, Unix time.
+    #[must_use]
+    pub fn at(mut self, at: Nanos) -> Self {
+        self.points.iter_mut().for_each(|point| point.at = Some(at));
+        self
+    }
+
     /// One more point.
     pub fn push(&mut self, labels: Labels, value: Value) {
         self.points.push(Point { labels, value, at: None });

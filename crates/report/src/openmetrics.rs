@@ -1,8 +1,11 @@
 //! A run as OpenMetrics text 1.0, for what collects metrics: a sample for each direction of each step, stamped with the
 //! time at which the step began. Written here and not by a client library, whose families keep no order: the same run
-//! gives the same bytes.
+//! gives the same bytes. A load of Redis is told from second to second as well.
+
+mod series;
 
 use crate::view::summaries;
+use exposition::text::{Format, write};
 use record::{Record, StepRecord};
 use std::fmt::Write;
 use study::SideSummary;
@@ -51,7 +54,8 @@ pub fn run(record: &Record) -> String {
             let _ = writeln!(out, "{name}_sum{{{labels}}} {} {at:.3}", mean.secs() * side.ops as f64);
         }
     }
-    out.push_str("# EOF\n");
+    // With the `# EOF` that ends it all.
+    out.push_str(&write(series::families(record), Format::OpenMetrics));
     out
 }
 
