@@ -15,7 +15,7 @@ use crate::slowest::Slowest;
 use crate::stream::Stream;
 use crate::worker::{Finish, Tally, Timeline, Worker};
 use crate::{Control, Ended, EngineError, Outcome, Sink, Target, memory, touch};
-use basics::job::{Engine, Entropy, Pacing};
+use basics::job::{Engine, Entropy, MOST_EACH_REQUEST, Pacing};
 use basics::units::grouped;
 use basics::{EngineUse, Job, Latencies, Nanos};
 use std::io;
@@ -64,7 +64,7 @@ impl<'a> Setup<'a> {
             schedule: Schedule::new(job.pacing, share.thread, job.threads, job.seed, self.rate),
             sync: job.sync,
             end_fsync: job.end_fsync,
-            each: Vec::with_capacity(if job.each { job.stop.operations.unwrap_or(0) as usize } else { 0 }),
+            each: Vec::with_capacity(if job.each { share.operations.min(MOST_EACH_REQUEST) as usize } else { 0 }),
             slowest: Slowest::new(if let Target::Keys(keys) = self.target { keys.slowest } else { 0 }),
             thread: share.thread,
             tally: Tally::new(meter, *share, timeline),

@@ -239,3 +239,58 @@ fn a_server_that_ends_is_told_and_one_that_hangs_can_be_left() {
     let error = engine::run(&job, Target::Keys(keys), &Control::new(&cancel), &mut |_: &Interval| {}).unwrap_err();
     assert!(error.to_string().contains("a connection to the server"), "{error}");
 }
+
+/// A server that answers so many requests on some connections, and is gone at once.
+fn dying_server(path: &std::path::Path, connections: usize, answers: usize) -> std::thread::JoinHandle<()> {
+    let listener = std::os::unix::net::UnixListener::bind(path).unwrap();
+    std::thread::spawn(move || {
+        let mut all: Vec<UnixStream> = (0..connections).map(|_| listener.accept().unwrap().0).collect();
+        let (mut left, mut input) = (answers, vec![0; 1 << 16]);
+        while left > 0 {
+            for stream in &mut all {
+                let bytes = stream.read(&mut input).unwrap();
+                // Requests of a key and a value are as long as each other: *3 $3 SET $16 key:000000000042 $64 …
+                let whole = bytes / "*3\r\n$3\r\nSET\r\n$16\r\nkey:000000000042\r\n$64\r\n".len().saturating_add(66);
+                let now = whole.min(left);
+                stream.write_all("+OK\r\n".repeat(now).as_bytes()).unwrap();
+                left -= now;
+                if left == 0 {
+                    break;
+                }
+            }
+        }
+    })
+}
+
+/// What a server acknowledged before it was gone is acknowledged, on every connection, to the last request.
+#[test]
+fn what_was_answered_before_the_server_went_is_kept() {
+    for (round, (connections, pipeline)) in [(1, 1), (8, 1), (8, 4), (16, 16)].into_iter().enumerate() {
+        let dir = tempfile::tempdir().unwrap();
+        let socket = dir.path().join("redis");
+        let answers = 1000 + 37 * round;
+        let server = dying_server(&socket, connections as usize, answers);
+        let job = Job {
+            direction: Direction::Write,
+            order: Order::Sequential,
+            depth: connections * pipeline,
+            each: true,
+            ..half(50_000)
+        };
+        let at = Endpoint::Unix(&socket);
+        let keys = Keys { at, greeting: b"", connections, pipeline, count: 50_000, expires: None };
+        let cancel = AtomicBool::new(false);
+        let outcome = engine::run(&job, Target::Keys(keys), &Control::new(&cancel), &mut |_: &Interval| {}).unwrap();
+        server.join().unwrap();
+        assert!(matches!(outcome.ended, Ended::Failed { .. }), "{:?}", outcome.ended);
+        assert_eq!(
+            (outcome.each.len(), outcome.write.operations()),
+            (answers, answers as u64),
+            "{connections}, {pipeline}"
+        );
+        let mut set: Vec<u64> = outcome.each.iter().map(|each| each.offset.0 / 64).collect();
+        set.sort_unstable();
+        set.dedup();
+        assert_eq!(set.len(), answers, "each key was set once");
+    }
+}

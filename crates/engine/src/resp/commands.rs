@@ -13,6 +13,11 @@ const POOL: usize = 1 << 20;
 /// Values begin at multiples of it.
 const STEP: usize = 64;
 
+/// The key of a number, as requests have it.
+pub fn key_name(number: u64) -> String {
+    format!("key:{number:0DIGITS$}")
+}
+
 /// Writes the commands of one thread.
 #[derive(Debug)]
 pub(super) struct Commands {
@@ -166,6 +171,7 @@ mod tests {
         let op = |read| Op { offset: 64 * 42, len: 64, read };
         assert_eq!(written(op(true), None), "*2 $3 GET $16 key:000000000042 ");
         assert_eq!(written(op(false), None), "*3 $3 SET $16 key:000000000042 $64  ");
+        assert_eq!(key_name(42), "key:000000000042");
         let split = Block::Split(vec![(Bytes(64), 1), (Bytes(128), 1)]);
         assert_eq!(of(split, op(false), None), "*3 $3 SET $16 key:000000000042 $64  ");
         let timed = written(op(false), Some(Duration::from_secs(3)));

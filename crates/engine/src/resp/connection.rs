@@ -27,6 +27,8 @@ pub(super) struct Connection {
     asked: VecDeque<(u32, u32)>,
     replies: Replies,
     pipeline: usize,
+    /// It takes nothing any more, for this reason; what the server said before may still be there.
+    pub(super) broken: Option<i32>,
 }
 
 /// What a look at a socket brought.
@@ -70,7 +72,7 @@ impl Connection {
         rustix::io::ioctl_fionbio(&socket, true).map_err(|errno| failed(errno.into()))?;
         let pipeline = keys.pipeline.max(1) as usize;
         let (output, asked) = (Vec::with_capacity(room), VecDeque::with_capacity(pipeline));
-        Ok(Connection { socket, output, sent: 0, asked, replies: Replies::new(), pipeline })
+        Ok(Connection { socket, output, sent: 0, asked, replies: Replies::new(), pipeline, broken: None })
     }
 
     /// Requests that may be on the way.

@@ -6,6 +6,8 @@ mod commands;
 mod connection;
 mod replies;
 
+pub use commands::key_name;
+
 use crate::EngineError;
 use crate::blocking::libc_errno;
 use crate::queued::{Piece, Queue};
@@ -130,8 +132,15 @@ impl<'a> Connections<'a> {
     fn send(&mut self) -> Result<(), i32> {
         while let Some(index) = self.unsent.pop() {
             let connection = &mut self.all[index as usize];
-            if connection.send().map_err(|error| number(&error))? {
-                continue;
+            match connection.send() {
+                Ok(true) => continue,
+                Ok(false) => {}
+                Err(error) => {
+                    // What the server answered before it went may still be there to be read.
+                    connection.broken = Some(number(&error));
+                    self.ready.push_back(index);
+                    continue;
+                }
             }
             let wants = EventFlags::IN | EventFlags::OUT | EventFlags::ET;
             epoll::modify(&self.epoll, connection.socket(), data(index), wants).map_err(Errno::raw_os_error)?;
@@ -163,23 +172,32 @@ impl<'a> Connections<'a> {
     }
 
     /// Reads one socket once.
-    fn receive(&mut self, index: u32) -> Result<(), i32> {
+    fn receive(&mut self, index: u32) {
         let connection = &mut self.all[index as usize];
         let was_full = connection.is_full();
         let done = &mut self.done;
         let arrived = connection.receive(&mut self.input, |slot, len| done.push_back((slot, len as i32)));
-        match arrived.map_err(|error| number(&error))? {
-            Arrived::All => {}
-            Arrived::More => self.ready.push_back(index),
-            Arrived::Refused { slot, said } => {
+        match arrived {
+            Ok(Arrived::All) => {
+                if let Some(errno) = connection.broken {
+                    connection.give_up(|slot| done.push_back((slot, -errno)));
+                }
+            }
+            Ok(Arrived::More) => self.ready.push_back(index),
+            Ok(Arrived::Refused { slot, said }) => {
                 self.refused.get_or_insert(said);
                 self.done.push_back((slot, -libc_errno::EPROTO));
+            }
+            // Its own requests fail; what others have been answered meanwhile still counts.
+            Err(error) => {
+                let errno = number(&error);
+                connection.broken = Some(errno);
+                connection.give_up(|slot| done.push_back((slot, -errno)));
             }
         }
         if was_full && !connection.is_full() {
             self.roomy.push_back(index);
         }
-        Ok(())
     }
 
     /// Nobody waits for what is on the way.
@@ -241,7 +259,7 @@ impl Queue for Connections<'_> {
             self.look(if wait { at_most.unwrap_or(NAP).min(NAP) } else { Duration::ZERO })?;
         }
         match self.ready.pop_front() {
-            Some(index) => self.receive(index)?,
+            Some(index) => self.receive(index),
             None if self.stop.load(Relaxed) => self.give_up(),
             None => {}
         }
