@@ -38,14 +38,7 @@ impl Reversible for DiskMountChange {
 
     fn undo(&self) -> Result<(), ChangeError> {
         let fail = |action, source| ChangeError::Undo { action, path: self.target.clone(), source };
-        let began = Instant::now();
-        loop {
-            match rustix::mount::unmount(&self.target, UnmountFlags::NOFOLLOW) {
-                Ok(()) | Err(Errno::INVAL | Errno::NOENT) => break,
-                Err(Errno::BUSY) if began.elapsed() < SETTLE => std::thread::sleep(Duration::from_millis(20)),
-                Err(errno) => return Err(fail("unmount", errno.into())),
-            }
-        }
+        unmounted(&self.target)?;
         match std::fs::remove_dir(&self.target) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(fail("remove", error)),
             _ => Ok(()),
@@ -54,6 +47,20 @@ impl Reversible for DiskMountChange {
 
     fn undone(&self) -> &'static str {
         "was unmounted"
+    }
+}
+
+/// Nothing is mounted there any more.
+fn unmounted(path: &Path) -> Result<(), ChangeError> {
+    let began = Instant::now();
+    loop {
+        match rustix::mount::unmount(path, UnmountFlags::NOFOLLOW) {
+            Ok(()) | Err(Errno::INVAL | Errno::NOENT) => return Ok(()),
+            Err(Errno::BUSY) if began.elapsed() < SETTLE => std::thread::sleep(Duration::from_millis(20)),
+            Err(errno) => {
+                return Err(ChangeError::Undo { action: "unmount", path: path.to_owned(), source: errno.into() });
+            }
+        }
     }
 }
 
@@ -81,11 +88,27 @@ impl Mount {
         let made = std::fs::DirBuilder::new().mode(0o700).create(&mount.path);
         made.map_err(|source| fail("make the folder", &mount.path, source))?;
         journal.step("folder made");
-        let options: Option<&CStr> = None;
-        rustix::mount::mount(device, &mount.path, kind, MountFlags::NODEV | MountFlags::NOSUID, options)
-            .map_err(|errno| fail("mount", device, errno.into()))?;
+        mount.on(device, kind)?;
         journal.step("disk mounted");
         Ok(mount)
+    }
+
+    /// Mounts what [`Mount::off`] took off, at the same folder.
+    ///
+    /// # Errors
+    /// [`ChangeError::Apply`] with the kernel's reason.
+    pub fn on(&self, device: &Path, kind: &CStr) -> Result<(), ChangeError> {
+        let options: Option<&CStr> = None;
+        rustix::mount::mount(device, &self.path, kind, MountFlags::NODEV | MountFlags::NOSUID, options)
+            .map_err(|errno| ChangeError::as_root("mount", device, errno.into()))
+    }
+
+    /// Unmounts it for a while: the folder stays, and its entry in the journal, which is good for both.
+    ///
+    /// # Errors
+    /// [`ChangeError::Undo`].
+    pub fn off(&self) -> Result<(), ChangeError> {
+        unmounted(&self.path)
     }
 
     /// Where it is.
