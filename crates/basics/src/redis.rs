@@ -94,6 +94,9 @@ pub enum Medium {
         toml: String,
         /// What it holds.
         size: Bytes,
+        /// What goes wrong with it under load, as `emulate --fault` takes it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fault: Option<String>,
     },
 }
 
@@ -102,9 +105,52 @@ impl Medium {
     pub fn name(&self) -> String {
         match self {
             Medium::Directory(dir) => dir.display().to_string(),
-            Medium::Emulated { name, .. } => name.clone(),
+            Medium::Emulated { name, fault: None, .. } => name.clone(),
+            Medium::Emulated { name, fault: Some(fault), .. } => format!("{name}+{fault}"),
         }
     }
+}
+
+/// How a server is lost in the middle of its load, to see what is gone afterwards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Lose {
+    /// It is killed (SIGKILL); the machine goes on.
+    Kill,
+    /// The same, and its disk is without power at once.
+    Power,
+}
+
+impl Lose {
+    /// What happened to the server.
+    pub fn happened(self) -> &'static str {
+        match self {
+            Lose::Kill => "killed",
+            Lose::Power => "cut off from power",
+        }
+    }
+}
+
+/// What was gone when the server was there again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Lost {
+    /// How.
+    pub how: Lose,
+    /// When, after the first request.
+    pub at: Nanos,
+    /// Writes that had been acknowledged by then, each of a key of its own.
+    pub of: u64,
+    /// Those of them that are gone.
+    pub acknowledged: u64,
+    /// How long before the cut the oldest of these was acknowledged.
+    #[serde(default)]
+    pub oldest: Option<Nanos>,
+    /// Why the server did not start again, in its last words, where it did not: then all is gone.
+    #[serde(default)]
+    pub did_not_start: Option<String>,
+    /// The longest that the server's log took to be made durable by its thread for that, up to the cut.
+    #[serde(default)]
+    pub longest_fsync: Option<Nanos>,
 }
 
 /// How clients reach it.
@@ -145,6 +191,9 @@ pub struct Server {
     /// A file that is made, with a line for each request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<PathBuf>,
+    /// It is lost in the middle of the load, which then sets each key once, and no key is set before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lose: Option<Lose>,
 }
 
 impl Server {
@@ -155,7 +204,8 @@ impl Server {
 
     /// In a few words.
     pub fn describe(&self) -> String {
-        format!("redis {} on {}", self.mode, self.medium.name())
+        let lost = self.lose.map_or_else(String::new, |lose| format!(", {}", lose.happened()));
+        format!("redis {} on {}{lost}", self.mode, self.medium.name())
     }
 }
 
@@ -200,6 +250,9 @@ pub struct Served {
     /// The slowest requests, and what the server met meanwhile.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spikes: Option<Box<Spikes>>,
+    /// What was gone after the server was lost, where it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lost: Option<Lost>,
 }
 
 #[cfg(test)]

@@ -278,7 +278,7 @@ fn what_was_answered_before_the_server_went_is_kept() {
             ..half(50_000)
         };
         let at = Endpoint::Unix(&socket);
-        let keys = Keys { at, greeting: b"", connections, pipeline, count: 50_000, expires: None };
+        let keys = Keys { at, greeting: b"", connections, pipeline, count: 50_000, expires: None, slowest: 0 };
         let cancel = AtomicBool::new(false);
         let outcome = engine::run(&job, Target::Keys(keys), &Control::new(&cancel), &mut |_: &Interval| {}).unwrap();
         server.join().unwrap();

@@ -170,6 +170,18 @@ impl Control {
         command.query(&mut self.connection).map_err(|error| asked(&self.at, "LATENCY HISTORY", &error))
     }
 
+    /// How long the values of these keys are; 0 of one that is not there.
+    ///
+    /// # Errors
+    /// [`RedisError::Asked`].
+    pub fn lengths(&mut self, keys: &[String]) -> Result<Vec<u64>, RedisError> {
+        let mut pipe = redis::Pipeline::with_capacity(keys.len());
+        keys.iter().for_each(|key| {
+            pipe.cmd("STRLEN").arg(key);
+        });
+        pipe.query(&mut self.connection).map_err(|error| asked(&self.at, "STRLEN", &error))
+    }
+
     /// What it says of itself.
     ///
     /// # Errors

@@ -146,6 +146,7 @@ mod tests {
             keys: 1,
             expires: None,
             log: None,
+            lose: None,
         };
         let dir = Path::new("/mnt/a b");
         let address = Address::of(server.link, dir).unwrap();

@@ -15,6 +15,8 @@ pub(crate) struct Emulated {
     helper: Helper,
     child: Child,
     device: Option<PathBuf>,
+    /// As `emulate` calls it.
+    called: String,
 }
 
 fn failed(what: String) -> RunError {
@@ -38,7 +40,7 @@ impl Emulated {
         if let Some(mut input) = child.stdin.take() {
             input.write_all(toml.as_bytes()).map_err(cannot)?;
         }
-        Ok(Emulated { name: name.to_owned(), helper, child, device: None })
+        Ok(Emulated { name: name.to_owned(), helper, child, device: None, called: String::new() })
     }
 
     /// Its device, once it is there.
@@ -55,6 +57,7 @@ impl Emulated {
             let device = PathBuf::from(device);
             self.helper.serves(&device)?;
             self.device = Some(device.clone());
+            self.called = document.and_then(|all| all["name"].as_str().map(str::to_owned)).unwrap_or_default();
             return Ok(device);
         }
         let mut said = String::new();
@@ -63,6 +66,11 @@ impl Emulated {
         }
         let said = said.trim().trim_start_matches("tiermark: ");
         Err(failed(format!("the emulated disk {} did not start: {said}", self.name)))
+    }
+
+    /// What makes something go wrong with it, once its device is there.
+    pub fn faults(&self, program: &Path) -> Faults {
+        Faults { program: program.to_owned(), called: self.called.clone() }
     }
 
     /// Ends it; one that something still uses stays, and the reason is told.
@@ -75,5 +83,29 @@ impl Emulated {
                 None
             }
         }
+    }
+}
+
+/// Makes something go wrong with an emulated disk that runs, as `emulate fault` does.
+#[derive(Debug, Clone)]
+pub(crate) struct Faults {
+    program: PathBuf,
+    called: String,
+}
+
+impl Faults {
+    /// Puts these to work; some, such as `power-cut`, happen at once.
+    pub fn put(&self, specs: &[&str]) -> Result<(), RunError> {
+        let mut command = Command::new(&self.program);
+        command.args(["emulate", "fault", &self.called]).args(specs).stdin(Stdio::null());
+        let output = command
+            .output()
+            .map_err(|error| failed(format!("the emulated disk {} cannot be told {specs:?}: {error}", self.called)))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        let said = said.trim().trim_start_matches("tiermark: ");
+        Err(failed(format!("the emulated disk {} does not do {}: {said}", self.called, specs.join(", "))))
     }
 }

@@ -180,6 +180,11 @@ impl<'a> Targets<'a> {
         self.media.place(medium, Site { journal: self.journal, run: &self.run, program })
     }
 
+    /// The media that are there.
+    pub fn media(&mut self) -> &mut Media {
+        &mut self.media
+    }
+
     /// What a step needs of its run to start something.
     pub fn site<'s>(&'s self, program: &'s Path) -> Site<'s> {
         Site { journal: self.journal, run: &self.run, program }

@@ -1,5 +1,7 @@
 //! One step: fill what must be filled, open the target, let the engine and the observer run, and write the account.
 
+mod lose;
+
 use crate::pressed::Heard;
 use crate::ready::{Opened, Ready, Targets};
 use crate::redis::{self, Cell};
@@ -192,9 +194,18 @@ impl Running<'_, '_> {
         };
         let disks = own.map_or_else(below, |own| vec![own]);
         let mut cell = Cell::start(server, &dir, targets.site(program))?;
-        let done = self.load_it(&mut cell, server, step, disks, account, cancel);
+        let done = match server.lose {
+            Some(how) => self.lose(how, &mut cell, (server, step), disks, targets, account),
+            None => {
+                let trouble = targets.media().begin_trouble(&server.medium);
+                trouble.and_then(|()| self.load_it(&mut cell, server, step, disks, account, cancel))
+            }
+        };
         // Whatever came of it, it is ended.
         let mut troubles = cell.end();
+        if !cancel.load(Ordering::Relaxed) {
+            troubles.extend(targets.media().end_trouble(&server.medium).err());
+        }
         done.and(troubles.pop().map_or(Ok(()), Err))
     }
 

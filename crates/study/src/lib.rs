@@ -39,7 +39,7 @@ pub use check::{explain, findings};
 pub use compare::compare;
 pub use load::{LoadRow, load_headline, load_rows};
 pub use model::*;
-pub use redis::{Explained, Late, Percentiles, Reason, RedisCell, redis_cells, redis_headline};
+pub use redis::{Explained, Late, Loss, Percentiles, Reason, RedisCell, redis_cells, redis_headline};
 pub use spread::{Spread, shares, spread};
 pub use stalls::{Stall, stalls};
 pub use summary::{latency, summarise};

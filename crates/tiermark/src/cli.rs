@@ -448,9 +448,16 @@ pub struct LlmArgs {
 #[derive(Debug, Args)]
 pub struct RedisArgs {
     /// Where the server's files lie; may be given more than once, in turns: a directory (a folder is made there), or a profile to
-    /// emulate (sd-evo-pi5).
-    #[arg(long, value_name = "DIR|PROFILE", required_unless_present = "dashboard")]
+    /// emulate, by its name (sd-evo-pi5) or its TOML file; with a fault behind it that strikes under load (sd-evo-pi5+lying-flush).
+    #[arg(long, value_name = "DIR|PROFILE[+FAULT]", required_unless_present = "dashboard")]
     pub on: Vec<String>,
+    /// Lose the server in the middle of each visit, at a moment that the seed chooses, start it again, and count the acknowledged
+    /// writes that are gone. Each request sets a key of its own.
+    #[arg(long, value_enum, conflicts_with_all = ["reads", "keys", "theta", "expires", "log", "repeat", "as_published"])]
+    pub lose: Option<RedisLose>,
+    /// With --lose: visits of each cell, each with a moment of its own. Default: 5.
+    #[arg(long, value_name = "N", requires = "lose", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub seeds: Option<u32>,
     /// How it keeps its data; may be given more than once: memory-only, rdb (with a BGSAVE in the middle), aof-everysec, aof-always,
     /// aof-rewrite (everysec, rewritten in the middle). Default: the first four.
     #[arg(long, value_name = "MODE")]
@@ -488,7 +495,7 @@ pub struct RedisArgs {
     /// Requests of a visit. Default: 100,000, or as many as the time allows.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub operations: Option<u64>,
-    /// The longest that a visit takes.
+    /// The longest that a visit takes; with --lose the time within which the server is lost, default 5s.
     #[arg(long, value_name = "TIME")]
     pub runtime: Option<String>,
     /// So many requests a second, whether they are answered or not, at random moments; latency counts from the moment that was
@@ -532,6 +539,15 @@ pub struct RedisArgs {
     /// When to show progress.
     #[arg(long, value_enum, default_value_t = When::Auto)]
     pub progress: When,
+}
+
+/// How a server is lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum RedisLose {
+    /// It is killed (SIGKILL); the machine goes on.
+    Kill,
+    /// The same, and the emulated disk is without power at once.
+    Power,
 }
 
 /// How clients reach a server.

@@ -4,7 +4,7 @@
 use crate::WorkloadError;
 use basics::job::{Block, Direction, Engine, Entropy, MOST_EACH_REQUEST, Order, Pacing, Stop};
 use basics::plan::{Step, Target, step_seed};
-use basics::redis::{Link, Medium, Mode, Server};
+use basics::redis::{Link, Lose, Medium, Mode, Server};
 use basics::units::MIB;
 use basics::{Bytes, Job, Nanos, Plan};
 use std::collections::BTreeMap;
@@ -51,6 +51,8 @@ pub struct Request {
     pub time: Option<Nanos>,
     /// Visits of each cell.
     pub repeat: u32,
+    /// The server is lost in the middle of each visit.
+    pub lose: Option<Lose>,
     /// As the third article did it.
     pub as_published: bool,
     /// Of every random choice.
@@ -59,6 +61,10 @@ pub struct Request {
 
 /// Keys, when nobody says how many.
 pub const KEYS: u64 = 100_000;
+/// The time within which a server is lost, when nobody says so.
+pub const LOST_WITHIN: Nanos = Nanos::from_millis(5000);
+/// And the least that may be said.
+const LEAST: Nanos = Nanos::from_millis(1000);
 /// The most that all values take then.
 pub const DATA: Bytes = Bytes(128 * MIB);
 
@@ -92,6 +98,7 @@ impl Request {
                 ));
             }
         }
+        self.may_lose()?;
         let mut plan = Plan {
             method: "load-redis".to_owned(),
             parameters: self.parameters(),
@@ -103,7 +110,11 @@ impl Request {
         for medium in &self.media {
             for payload in &self.payloads {
                 for mode in &self.modes {
-                    let keys = self.keys.unwrap_or_else(|| (DATA.0 / payload.0).clamp(1, KEYS));
+                    let keys = match self.lose {
+                        None => self.keys.unwrap_or_else(|| (DATA.0 / payload.0).clamp(1, KEYS)),
+                        // One for each request, and each thread has its own.
+                        Some(_) => self.most_lost() + u64::from(self.threads),
+                    };
                     cells.push((plan.targets.len(), medium.name(), *mode, *payload));
                     plan.targets.push(Target::Redis(Box::new(Server {
                         program: self.program.clone(),
@@ -116,6 +127,7 @@ impl Request {
                         keys,
                         expires: self.expires,
                         log: self.log.clone(),
+                        lose: self.lose,
                     })));
                 }
             }
@@ -123,6 +135,7 @@ impl Request {
         for _ in 0..self.repeat.max(1) {
             for (target, medium, mode, payload) in &cells {
                 let job = Job { seed: step_seed(self.seed, plan.steps.len()), ..self.job(*payload) };
+                let job = if self.lose.is_some() { self.fresh(job) } else { job };
                 let (name, tier) = (mode.name().to_owned(), Some(medium.clone()));
                 plan.steps.push(Step { name, tier, target: *target, job, may_fail: true, before: Vec::new() });
             }
@@ -152,6 +165,43 @@ impl Request {
         }
     }
 
+    /// Requests of a visit in which the server is lost: all are kept until they have been looked for.
+    fn most_lost(&self) -> u64 {
+        self.operations.map_or(MOST_EACH_REQUEST, |operations| operations.min(MOST_EACH_REQUEST))
+    }
+
+    /// The same with writes alone, each to a key that was never set: what was acknowledged is what must be there.
+    fn fresh(&self, job: Job) -> Job {
+        Job {
+            direction: Direction::Write,
+            order: Order::Sequential,
+            separate_regions: true,
+            stop: Stop {
+                operations: Some(self.most_lost()),
+                time: Some(self.time.unwrap_or(LOST_WITHIN)),
+                ..Stop::default()
+            },
+            each: true,
+            ..job
+        }
+    }
+
+    fn may_lose(&self) -> Result<(), WorkloadError> {
+        let refused = |sentence: String| Err(WorkloadError::Size(sentence));
+        let Some(lose) = self.lose else { return Ok(()) };
+        if self.time.is_some_and(|time| time < LEAST) {
+            return refused(format!("--lose needs a --runtime of {LEAST} or more, for the moment is within it"));
+        }
+        let plain = self.media.iter().find(|medium| matches!(medium, Medium::Directory(_)));
+        match plain.filter(|_| lose == Lose::Power) {
+            Some(medium) => refused(format!(
+                "--lose power cuts off an emulated disk, and {} is on a disk of this machine; give a profile with --on, or --lose kill",
+                medium.name()
+            )),
+            None => Ok(()),
+        }
+    }
+
     fn parameters(&self) -> BTreeMap<String, String> {
         let mut all = BTreeMap::new();
         let mut add = |key: &str, value: String| drop(all.insert(key.to_owned(), value));
@@ -159,6 +209,9 @@ impl Request {
         add("threads", self.threads.to_string());
         add("pipeline", self.pipeline.to_string());
         add("link", if self.link == Link::Tcp { "tcp" } else { "unix" }.to_owned());
+        if let Some(lose) = self.lose {
+            add("lose", if lose == Lose::Kill { "kill" } else { "power" }.to_owned());
+        }
         self.settings.iter().for_each(|(name, value)| add(&format!("config.{name}"), value.clone()));
         all
     }
@@ -189,6 +242,7 @@ mod tests {
             operations: Some(100_000),
             time: None,
             repeat: 5,
+            lose: None,
             as_published: true,
             seed: 42,
         }
@@ -215,5 +269,21 @@ mod tests {
         assert!(several.plan().unwrap_err().to_string().contains("--repeat 1"));
         let nothing = Request { payloads: vec![Bytes(0)], ..request() };
         assert!(nothing.plan().unwrap_err().to_string().contains("--payload"));
+    }
+
+    #[test]
+    fn what_is_to_be_lost_is_set_once_each() {
+        let request = Request { lose: Some(Lose::Kill), operations: None, repeat: 2, as_published: false, ..request() };
+        let plan = request.plan().unwrap();
+        let job = &plan.steps[0].job;
+        assert_eq!((job.direction, job.order, job.separate_regions), (Direction::Write, Order::Sequential, true));
+        assert_eq!((job.stop.time, job.stop.operations), (Some(LOST_WITHIN), Some(MOST_EACH_REQUEST)));
+        let Target::Redis(server) = &plan.targets[0] else { panic!("{:?}", plan.targets[0]) };
+        assert!(server.keys >= MOST_EACH_REQUEST && server.lose == Some(Lose::Kill));
+        assert_ne!(plan.steps[0].job.seed, plan.steps[24].job.seed, "each visit has a moment of its own");
+        let refused = |request: Request| request.plan().unwrap_err().to_string();
+        let power = refused(Request { lose: Some(Lose::Power), ..request.clone() });
+        assert!(power.contains("/var/tmp is on a disk of this machine"), "{power}");
+        assert!(refused(Request { time: Some(Nanos::from_millis(999)), ..request }).contains("--runtime"));
     }
 }

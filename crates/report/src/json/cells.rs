@@ -1,8 +1,9 @@
 //! A Redis server under load as JSON: a cell for each way to keep values of a length on a medium.
 
 use super::{Object, number, pair};
+use basics::redis::Lose;
 use serde_json::Value;
-use study::{Explained, Late, Percentiles, RedisCell};
+use study::{Explained, Late, Loss, Percentiles, RedisCell};
 
 /// One cell.
 pub(super) fn cell(cell: &RedisCell) -> Value {
@@ -23,6 +24,7 @@ pub(super) fn cell(cell: &RedisCell) -> Value {
         .maybe("causes", cell.late.as_ref().map(causes))
         .maybe("spikes", cell.late.as_ref().map(spikes))
         .maybe("send_lag_us", cell.lag.as_ref().map(percentiles))
+        .maybe("lost", cell.lost.as_ref().map(loss))
         .with("visits", cell.visits)
         .with("why", cell.why.as_str())
         .build()
@@ -51,6 +53,21 @@ fn explained(explained: &Explained) -> Value {
         .with("clusters", explained.clusters)
         .with("longest_us", number(explained.worst.us()))
         .maybe("who", (!explained.who.is_empty()).then(|| explained.who.clone()))
+        .build()
+}
+
+fn loss(lost: &Loss) -> Value {
+    Object::default()
+        .with("by", if lost.how == Lose::Kill { "kill" } else { "power" })
+        .with("acknowledged", lost.acknowledged)
+        .with("of", lost.of)
+        .maybe("oldest_s", lost.oldest.map(|time| number(time.secs())))
+        .with("seeds", lost.seeds)
+        .with("losing", lost.losing)
+        .with("all_gone", lost.all_gone)
+        .with("did_not_start", lost.did_not_start)
+        .maybe("why", lost.why.as_deref())
+        .maybe("longest_fsync_s", lost.longest_fsync.map(|time| number(time.secs())))
         .build()
 }
 

@@ -11,6 +11,7 @@ mod plan;
 mod predict;
 mod profiles;
 mod redis;
+mod redis_loss;
 mod run;
 mod runs;
 mod tiers;

@@ -1,7 +1,7 @@
 //! A Redis server under load: a table for each length of values, a row for each way to keep them on each medium, and below it why.
 
-use super::Style;
 use super::lay::{Align, Grid, Tone};
+use super::{Style, redis_loss};
 use crate::view::view;
 use crate::words;
 use basics::units::{grouped, significant};
@@ -22,7 +22,8 @@ pub(super) fn table(record: &Record, style: &Style) -> Option<String> {
     for payload in payloads {
         let of_it: Vec<&RedisCell> = cells.iter().filter(|cell| cell.payload == payload).collect();
         out.push('\n');
-        out.push_str(&one(payload, &of_it, style));
+        let was_lost = of_it.iter().any(|cell| cell.lost.is_some());
+        out.push_str(&if was_lost { redis_loss::one(payload, &of_it, style) } else { one(payload, &of_it, style) });
     }
     for note in words::notes_of_steps(record) {
         out.push_str(&style.paragraph("  note  ", &note, Tone::Faint));

@@ -1,10 +1,12 @@
 //! A Redis server for one step: started in a folder of its own on its medium, filled, loaded, looked at, ended. The media that are
 //! emulated disks live as long as the run.
 
+mod lose;
 mod media;
 mod requests;
 mod spikes;
 
+pub(crate) use lose::Cut;
 pub(crate) use media::Media;
 pub(crate) use requests::{new_log, write_log};
 
@@ -86,35 +88,9 @@ impl<'a> Cell<'a> {
             let _ = std::fs::remove_dir_all(&dir);
             std::fs::create_dir(&dir).map_err(failed)?;
         }
-        let address = Address::of(server.link, &dir).map_err(failed)?;
-        let start = Start { server, dir: &dir, address: address.clone() };
-        let conf = start.write().map_err(failed)?;
-        let log = std::fs::File::create(dir.join(LOG)).map_err(failed)?;
-        let mut command = Command::new(&server.program);
-        command.arg(conf).stdin(Stdio::null()).current_dir(&dir);
-        command.stdout(log.try_clone().map_err(failed)?).stderr(log);
-        // Ctrl-C at a terminal is for the measuring process alone, which then ends this one.
-        std::os::unix::process::CommandExt::process_group(&mut command, 0);
-        sys::child::dies_with_us(&mut command, rustix::process::Signal::KILL);
-        let program = server.program.display();
-        let mut child = command.spawn().map_err(|error| failed(format!("{program} cannot be started: {error}")))?;
-        let helper = Helper::of(site.journal, site.run, child.id(), &program.to_string())?;
-        let ready = Control::wait(&address, server.password(), READY, || matches!(child.try_wait(), Ok(None)));
-        match ready {
-            Ok(control) => {
-                let greeting = server.password().map(greeting).unwrap_or_default();
-                Ok(Cell { server, address, control, helper: Some(helper), child, dir, folder, greeting, spikes: None })
-            }
-            Err(error) => {
-                let _ = helper.end();
-                let _ = child.wait();
-                let error = match error {
-                    redisd::RedisError::Ended { .. } => redisd::RedisError::Ended { wrote: last_line(&dir) },
-                    error => error,
-                };
-                Err(failed(error))
-            }
-        }
+        let (address, control, helper, child) = launch(server, &dir, site)?;
+        let greeting = server.password().map(greeting).unwrap_or_default();
+        Ok(Cell { server, address, control, helper: Some(helper), child, dir, folder, greeting, spikes: None })
     }
 
     /// Where it answers.
@@ -195,7 +171,8 @@ impl<'a> Cell<'a> {
         let half = job.stop.operations.map(|operations| operations / 2);
         let half_time = job.stop.time.map(|time| Nanos(time.0 / 2));
         let (address, password) = (self.address.clone(), self.server.password());
-        let watch = spikes::begin(self.child.id());
+        // Of a server that is taken away in the middle nobody asks why it was slow.
+        let watch = self.server.lose.is_none().then(|| spikes::begin(self.child.id()));
         let mut outcome = std::thread::scope(|scope| {
             let (now, when) = channel::<()>();
             let ordered = midway.map(|command| {
@@ -228,9 +205,9 @@ impl<'a> Cell<'a> {
             }
             outcome
         })?;
-        self.spikes = Some(self.spikes(watch.map(Watch::end), &mut outcome));
+        self.spikes = watch.map(|watch| self.spikes(watch.map(Watch::end), &mut outcome));
         match &outcome.ended {
-            Ended::Failed { .. } => Err(self.trouble("under load", &outcome.ended)),
+            Ended::Failed { .. } if self.server.lose.is_none() => Err(self.trouble("under load", &outcome.ended)),
             _ => Ok(outcome),
         }
     }
@@ -280,7 +257,7 @@ impl<'a> Cell<'a> {
     }
 
     /// What its file system holds back is written.
-    fn settle(&self) {
+    pub fn settle(&self) {
         if let Ok(dir) = std::fs::File::open(&self.dir) {
             let _ = rustix::fs::syncfs(dir);
         }
@@ -325,6 +302,11 @@ impl<'a> Cell<'a> {
         }
     }
 
+    /// What it says that it is.
+    pub fn version(&mut self) -> Result<String, RunError> {
+        Ok(self.control.info().map_err(failed)?.version())
+    }
+
     /// Ends it and removes its folder.
     pub fn end(mut self) -> Vec<RunError> {
         // The answer is that it is gone.
@@ -347,6 +329,36 @@ impl<'a> Cell<'a> {
 /// A password as RESP has it.
 fn greeting(password: &str) -> Vec<u8> {
     format!("*2\r\n$4\r\nAUTH\r\n${}\r\n{password}\r\n", password.len()).into_bytes()
+}
+
+/// Starts a server in its folder, with what is there, and waits until it answers.
+fn launch(server: &Server, dir: &Path, site: Site<'_>) -> Result<(Address, Control, Helper, Child), RunError> {
+    let address = Address::of(server.link, dir).map_err(failed)?;
+    let start = Start { server, dir, address: address.clone() };
+    let conf = start.write().map_err(failed)?;
+    let log = std::fs::File::create(dir.join(LOG)).map_err(failed)?;
+    let mut command = Command::new(&server.program);
+    command.arg(conf).stdin(Stdio::null()).current_dir(dir);
+    command.stdout(log.try_clone().map_err(failed)?).stderr(log);
+    // Ctrl-C at a terminal is for the measuring process alone, which then ends this one.
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    sys::child::dies_with_us(&mut command, rustix::process::Signal::KILL);
+    let program = server.program.display();
+    let mut child = command.spawn().map_err(|error| failed(format!("{program} cannot be started: {error}")))?;
+    let helper = Helper::of(site.journal, site.run, child.id(), &program.to_string())?;
+    let ready = Control::wait(&address, server.password(), READY, || matches!(child.try_wait(), Ok(None)));
+    match ready {
+        Ok(control) => Ok((address, control, helper, child)),
+        Err(error) => {
+            let _ = helper.end();
+            let _ = child.wait();
+            let error = match error {
+                redisd::RedisError::Ended { .. } => redisd::RedisError::Ended { wrote: last_line(dir) },
+                error => error,
+            };
+            Err(failed(error))
+        }
+    }
 }
 
 /// The last line that a server wrote, without its time.

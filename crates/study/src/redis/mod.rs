@@ -1,8 +1,10 @@
 //! What a Redis server under load says about the ways to keep its data and the media they are kept on: a cell for each way, medium
 //! and length of values, over all its visits, what it costs against keeping nothing, and who was the limit.
 
+mod loss;
 mod spikes;
 
+pub use loss::Loss;
 pub use spikes::{Explained, Late, Reason};
 
 use crate::load::unmeasured;
@@ -68,6 +70,8 @@ pub struct RedisCell {
     pub lag: Option<Percentiles>,
     /// What its slowest requests were slow for; none where that was not looked at.
     pub late: Option<Late>,
+    /// What was gone after the server was lost, where it was.
+    pub lost: Option<Loss>,
     /// Visits that came to their end.
     pub visits: usize,
     /// Why it is so.
@@ -122,6 +126,9 @@ pub fn redis_cells(run: &RunView<'_>) -> Vec<RedisCell> {
 
 /// The answer in a sentence: what each way to keep the shortest values costs on each medium.
 pub fn redis_headline(cells: &[RedisCell]) -> Option<String> {
+    if let Some(lost) = loss::headline(cells) {
+        return Some(lost);
+    }
     let payload = cells.iter().map(|cell| cell.payload).min()?;
     let of_it = || cells.iter().filter(|cell| cell.payload == payload);
     let mut said = Vec::new();
@@ -175,9 +182,12 @@ fn cell((mode, medium, payload): (&str, &str, Bytes), steps: &[&StepView<'_>], p
             let logical = visit.served.logical.0 as f64;
             Some(visit.served.written?.0 as f64 / logical).filter(|_| logical > 0.0)
         }),
-        peak: middle(&|visit| Some(visit.served.peak.0 as f64)).map(|bytes| Bytes(bytes as u64)),
+        // Nothing of a server that was gone before anybody looked.
+        peak: middle(&|visit| Some(visit.served.peak.0 as f64).filter(|peak| *peak > 0.0))
+            .map(|bytes| Bytes(bytes as u64)),
         lag: visits.iter().find_map(|visit| percentiles(visit.served.lag.as_ref()?)),
         late: late(&visits),
+        lost: loss::of(steps),
         visits: visits.len(),
         why: String::new(),
     };
@@ -257,7 +267,7 @@ fn why(cell: &RedisCell, steps: &[&StepView<'_>], served: Option<&Served>) -> St
         return failed.map_or_else(|| unmeasured(steps).to_owned(), |(_, sentence)| sentence.to_owned());
     };
     let percent = |share: &f64| significant(100.0 * share);
-    let mut parts = Vec::new();
+    let mut parts = cell.lost.as_ref().map_or_else(Vec::new, Loss::why);
     match (cell.server_busy.get(), cell.client_busy.get()) {
         (Some(server), Some(client)) if cell.client_bound == Some(true) => {
             parts.push(format!(

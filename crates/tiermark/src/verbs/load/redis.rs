@@ -1,7 +1,7 @@
 //! `load redis`: what its options ask for, and its run. It takes no memory away, and needs root only for media that are emulated.
 
 use super::parsed;
-use crate::cli::{RedisArgs, RedisLink};
+use crate::cli::{RedisArgs, RedisLink, RedisLose};
 use crate::context::Context;
 use crate::exit::{Missing, Usage};
 use crate::progress::Bar;
@@ -9,7 +9,7 @@ use crate::verbs::run::{execute, execute_watched};
 use crate::{exit, out};
 use anyhow::Result;
 use basics::job::{Order, Pacing};
-use basics::redis::{Link, Medium, Mode};
+use basics::redis::{Link, Lose, Medium, Mode};
 use basics::{Bytes, Nanos, Plan};
 use exposition::{Live, Server, Watched};
 use machine::Root;
@@ -125,24 +125,33 @@ fn plan(args: &RedisArgs) -> Result<Plan> {
         expires: args.expires.as_deref().map(|time| parsed::<Nanos>("--expires", time)).transpose()?,
         log: args.log.clone(),
         pacing,
-        operations: args.operations.or(time.is_none().then_some(OPERATIONS)),
+        operations: args.operations.or((time.is_none() && args.lose.is_none()).then_some(OPERATIONS)),
         time,
-        repeat: args.repeat.unwrap_or(if args.as_published { 5 } else { 3 }),
+        repeat: args.seeds.or(args.repeat).unwrap_or(if args.as_published || args.lose.is_some() { 5 } else { 3 }),
+        lose: args.lose.map(|lose| match lose {
+            RedisLose::Kill => Lose::Kill,
+            RedisLose::Power => Lose::Power,
+        }),
         as_published: args.as_published,
         seed: args.seed,
     };
     Ok(request.plan()?)
 }
 
-/// A directory, or a profile to emulate.
+/// A directory, or a profile to emulate, with a fault or without.
 fn medium(on: &str, args: &RedisArgs) -> Result<Medium> {
     let path = Path::new(on);
     if path.is_dir() {
         let dir = std::fs::canonicalize(path).map_err(|error| Missing(format!("--on {on}: {error}")))?;
         return Ok(Medium::Directory(dir));
     }
-    let profile = methods::profile_named(on.strip_prefix("profile:").unwrap_or(on))
+    let (profile, fault) = on.split_once('+').map_or((on, None), |(profile, fault)| (profile, Some(fault)));
+    if let Some(fault) = fault {
+        fault.parse::<slowdisk::Fault>().map_err(|error| Usage(format!("--on {on}: {error}")))?;
+    }
+    let profile = methods::profile_named(profile.strip_prefix("profile:").unwrap_or(profile))
         .map_err(|error| Usage(format!("--on {on}: give a directory, or a profile to emulate ({error})")))?;
     let toml = profile.to_toml().map_err(|error| Usage(format!("--on {on}: {error}")))?;
-    Ok(Medium::Emulated { name: profile.name, toml, size: parsed("--size", &args.size)? })
+    let (size, fault) = (parsed("--size", &args.size)?, fault.map(str::to_owned));
+    Ok(Medium::Emulated { name: profile.name, toml, size, fault })
 }
