@@ -277,6 +277,7 @@ mod tests {
                 keys: 1,
                 expires: None,
                 log: None,
+                lose: None,
             }))
         };
         let job = Job { block: Block::Fixed(Bytes(64)), ..Job::default() };
