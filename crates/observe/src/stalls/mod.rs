@@ -246,10 +246,13 @@ impl Watcher {
         if let Some((then, before)) = &self.stolen {
             let cpu = self.cpu as usize;
             if let (Some(before), Some(after)) = (before.get(cpu), stolen.get(cpu))
-                && 2 * after.saturating_sub(*before) * TICK > now - then
                 && now - then >= TICK
             {
-                self.main.stands(Cause::Steal, *then, now, String::new());
+                // When within that time is not known.
+                let stolen = after.saturating_sub(*before) * TICK;
+                if 2 * stolen > now - then {
+                    self.main.stands(Cause::Steal, now - stolen.min(now - then), now, String::new());
+                }
             }
             if now - then < TICK {
                 return;

@@ -320,7 +320,6 @@ fn reason<'a>(
     command: Option<&Span<'a>>,
 ) -> Option<(Reason, u64, &'a str)> {
     let exposed = (slow.at.0, slow.at.0 + slow.latency.0);
-    let mut best: Option<(Reason, u64, &str)> = None;
     // Its stalls alone, and only then what came after them.
     for busy in [false, true] {
         let mut covered: BTreeMap<Reason, (u64, u64, &str)> = BTreeMap::new();
@@ -336,15 +335,14 @@ fn reason<'a>(
                 }
             }
         }
-        let most = covered.into_iter().max_by_key(|(_, (covered, ..))| *covered);
-        if let Some((reason, (covered, worst, who))) = most
-            && 2 * covered >= late
-        {
-            best = Some((reason, worst, who));
-            break;
+        // What is the server's or the machine's comes before what stands apart, where both cover enough.
+        let enough = covered.into_iter().filter(|(_, (covered, ..))| 2 * covered >= late);
+        let most = enough.max_by_key(|(reason, (covered, ..))| (!reason.is_apart(), *covered));
+        if let Some((reason, (_, longest, who))) = most {
+            return Some((reason, longest, who));
         }
     }
-    best
+    None
 }
 
 /// The long command that a cluster waited for: the server tells only the second in which it ended, which is when the first of those
