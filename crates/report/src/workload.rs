@@ -4,7 +4,7 @@
 use basics::Known;
 use basics::job::Engine;
 use basics::units::significant;
-use study::{LoadRow, RunView, StepView, TokenRow};
+use study::{LoadRow, Percentiles, RedisCell, RunView, StepView, TokenRow};
 
 /// A table for people with the reason for each row.
 pub(crate) struct Rows {
@@ -32,8 +32,38 @@ pub(crate) fn rows(run: &RunView<'_>) -> Vec<Rows> {
         rows: tokens.iter().map(|row| token_row(called(row, &tokens), row)).collect(),
         whys: tokens.iter().map(|row| (called(row, &tokens), row.why.clone())).collect(),
     };
-    [touched, tokens].into_iter().filter(|rows| !rows.rows.is_empty()).collect()
+    [touched, tokens, served(run)].into_iter().filter(|rows| !rows.rows.is_empty()).collect()
 }
+
+/// A Redis server's cells.
+fn served(run: &RunView<'_>) -> Rows {
+    let cells = study::redis_cells(run);
+    let named = |cell: &RedisCell| format!("{} on {}, values of {}", cell.mode, cell.medium, cell.payload);
+    let row = |cell: &RedisCell| {
+        let ms = |pick: fn(&Percentiles) -> Option<f64>| {
+            cell.lat.get().and_then(pick).map_or_else(|| "–".to_owned(), |us| significant(us / 1e3))
+        };
+        let cost = if cell.mode == "memory-only" { "–".to_owned() } else { one(&cell.cost_percent) };
+        let lost =
+            cell.lost.as_ref().map_or_else(|| "–".to_owned(), |lost| format!("{} of {}", lost.acknowledged, lost.of));
+        vec![
+            named(cell),
+            first(&cell.ops_per_s),
+            cost,
+            ms(|lat| Some(lat.p50)),
+            ms(|lat| Some(lat.p95)),
+            ms(|lat| Some(lat.p99)),
+            ms(|lat| lat.p999),
+            one(&cell.written_per_byte),
+            lost,
+        ]
+    };
+    let rows = cells.iter().map(row).collect();
+    Rows { heads: &SERVED, rows, whys: cells.iter().map(|cell| (named(cell), cell.why.clone())).collect() }
+}
+
+const SERVED: [&str; 9] =
+    ["way", "requests/s", "cost %", "p50 ms", "p95 ms", "p99 ms", "p99.9 ms", "written B/B", "worst loss"];
 
 const TOUCHED: [&str; 9] = [
     "swap",

@@ -464,6 +464,7 @@
       drawn.push(ladder);
     } else $("chart-ladder").hidden = true;
   }
+  if ($("chart-late")) redisCharts({ $, steps, state, css, axis, layout, show, three, plain, choice, segment, drawn });
   if ($("chart-tokens")) tokenCharts({ $, steps, state, css, colorOf, axis, layout, show, three, plain, narrow, endLabels, choice, segment, drawn });
   if (measured.length) {
     chips();

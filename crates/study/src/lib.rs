@@ -39,7 +39,10 @@ pub use check::{explain, findings};
 pub use compare::compare;
 pub use load::{LoadRow, load_headline, load_rows};
 pub use model::*;
-pub use redis::{Explained, Late, Loss, Percentiles, Reason, RedisCell, redis_cells, redis_headline};
+pub use redis::{
+    Explained, Late, LateRequests, Loss, Percentiles, PublishedRedis, Reason, RedisCell, late_requests,
+    published_redis, redis_cells, redis_headline,
+};
 pub use spread::{Spread, shares, spread};
 pub use stalls::{Stall, stalls};
 pub use summary::{latency, summarise};

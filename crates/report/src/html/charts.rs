@@ -3,6 +3,7 @@
 
 use super::Entry;
 use super::page::Page;
+use super::redis;
 use super::sweeps;
 use super::timeline;
 use crate::view::measured;
@@ -13,7 +14,7 @@ use observe::Sample;
 use profile::Figure;
 use record::{Origin, Record, StepRecord};
 use serde_json::{Map, Value, json};
-use study::{LatencySummary, SideSummary, Stall, StepSummary};
+use study::{LatencySummary, SideSummary, StepSummary, StepView};
 
 /// Most points of one step's series; longer series are joined.
 pub(super) const POINTS: usize = 1200;
@@ -31,7 +32,7 @@ pub fn data(entries: &[Entry<'_>], page: &Page) -> Value {
                 .iter()
                 .zip(&entry.steps)
                 .zip(&entry.view.steps)
-                .map(|((step, summary), view)| self::step(record, step, summary, &study::stalls(view), page))
+                .map(|((step, summary), view)| self::step(record, (step, view), summary, page))
                 .collect();
             json!({
                 "run": record.run.id,
@@ -53,7 +54,7 @@ pub fn data(entries: &[Entry<'_>], page: &Page) -> Value {
     })
 }
 
-fn step(record: &Record, step: &StepRecord, summary: &StepSummary, stalls: &[Stall], page: &Page) -> Value {
+fn step(record: &Record, (step, view): (&StepRecord, &StepView<'_>), summary: &StepSummary, page: &Page) -> Value {
     let subject = step.tier.as_deref().unwrap_or(&step.target);
     let mut label = page.label(&record.run.id, subject);
     if words::partial(step) {
@@ -77,9 +78,10 @@ fn step(record: &Record, step: &StepRecord, summary: &StepSummary, stalls: &[Sta
         "read": side(&step.read, summary.read.as_ref()),
         "write": side(&step.write, summary.write.as_ref()),
         "series": series,
-        "stalls": stalls.iter().map(|stall| [stall.from.secs(), stall.to.secs()]).collect::<Vec<_>>(),
+        "stalls": study::stalls(view).iter().map(|stall| [stall.from.secs(), stall.to.secs()]).collect::<Vec<_>>(),
         "machine": machine(&samples, step.measured_from.unwrap_or_default()),
         "tokens": timeline::tokens(step, &samples),
+        "late": redis::late(view),
     })
 }
 

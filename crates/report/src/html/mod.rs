@@ -8,6 +8,7 @@ mod finding;
 mod load;
 pub(crate) mod page;
 mod pipe;
+mod redis;
 mod run;
 mod sweeps;
 mod timeline;
@@ -62,7 +63,12 @@ pub fn report(records: &[&Record]) -> String {
     let page = page::page(&entries);
     let whole = Whole {
         css: include_str!("../../templates/report.css").to_owned(),
-        js: concat!(include_str!("../../templates/tokens.js"), include_str!("../../templates/report.js")).to_owned(),
+        js: concat!(
+            include_str!("../../templates/tokens.js"),
+            include_str!("../../templates/redis.js"),
+            include_str!("../../templates/report.js")
+        )
+        .to_owned(),
         plotly: if page.has_charts || page.has_tokens { plotly_js() } else { String::new() },
         data: script_json(&charts::data(&entries, &page)),
         page,

@@ -6,6 +6,7 @@ use super::check::{Matrix, Overview, Rung, matrix, overview, rung};
 use super::finding::{FindingText, finding_text};
 use super::load::{Workload, workload};
 use super::pipe::{self, Pipe};
+use super::redis::{Served, served};
 use super::run::{RunText, run_text};
 use super::sweeps;
 use super::tokens::{Model, models};
@@ -34,6 +35,10 @@ pub struct Page {
     workloads: Vec<Workload>,
     /// One for each language model that made tokens in a run.
     models: Vec<Model>,
+    /// One for each run that loaded a Redis server.
+    served: Vec<Served>,
+    /// False: of no request is it known why it was slow.
+    has_late: bool,
     /// False: no token was made, so there is no timeline of them.
     pub has_tokens: bool,
     pipes: Vec<Pipe>,
@@ -82,6 +87,8 @@ pub fn page(entries: &[Entry<'_>]) -> Page {
         ladder: Vec::new(),
         workloads: Vec::new(),
         models: Vec::new(),
+        served: Vec::new(),
+        has_late: entries.iter().any(|entry| entry.view.steps.iter().any(|step| !super::redis::late(step).is_null())),
         has_tokens: records.iter().any(|record| record.steps.iter().any(made_tokens)),
         pipes: Vec::new(),
         findings: Vec::new(),
@@ -114,6 +121,7 @@ pub fn page(entries: &[Entry<'_>]) -> Page {
         let text = |finding| finding_text(finding, &record.run.id, of_run.clone(), &color_of);
         page.findings.extend(entry.findings.iter().map(text));
         page.workloads.extend(workload(entry, of_run.clone(), &color_of));
+        page.served.extend(served(entry, of_run.as_deref(), &color_of));
         page.models.extend(models(entry, of_run.as_deref(), &color_of));
         let Some(study) = &entry.study else { continue };
         page.ladder.extend(study.tiers.iter().filter_map(|tier| rung(tier, label(&tier.name), color_of(&tier.name))));
@@ -155,7 +163,8 @@ pub(crate) fn headline(entries: &[Entry<'_>]) -> String {
         return format!("{} of {}, side by side.", method(first), basics::units::listed(&targets));
     }
     let touched = study::load_headline(&study::load_rows(&first.view));
-    if let Some(headline) = touched.or_else(|| study::token_headline(&study::token_rows(&first.view))) {
+    let served = || study::redis_headline(&study::redis_cells(&first.view));
+    if let Some(headline) = touched.or_else(|| study::token_headline(&study::token_rows(&first.view))).or_else(served) {
         return headline;
     }
     let mut whole = first.steps.iter().zip(&first.record.steps).filter(|(_, step)| !words::partial(step));

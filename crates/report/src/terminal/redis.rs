@@ -7,7 +7,7 @@ use crate::words;
 use basics::units::{grouped, significant};
 use basics::{Bytes, Known};
 use record::Record;
-use study::{Percentiles, RedisCell};
+use study::{Percentiles, PublishedRedis, RedisCell};
 
 /// The tables of a run; nothing when no Redis server was loaded.
 pub(super) fn table(record: &Record, style: &Style) -> Option<String> {
@@ -22,8 +22,14 @@ pub(super) fn table(record: &Record, style: &Style) -> Option<String> {
     for payload in payloads {
         let of_it: Vec<&RedisCell> = cells.iter().filter(|cell| cell.payload == payload).collect();
         out.push('\n');
+        // Those of the article beside those that were measured as it did.
+        let quoted = if record.run.plan.as_published { study::published_redis(payload) } else { Vec::new() };
         let was_lost = of_it.iter().any(|cell| cell.lost.is_some());
-        out.push_str(&if was_lost { redis_loss::one(payload, &of_it, style) } else { one(payload, &of_it, style) });
+        out.push_str(&if was_lost {
+            redis_loss::one(payload, &of_it, style)
+        } else {
+            one(payload, &of_it, &quoted, style)
+        });
     }
     for note in words::notes_of_steps(record) {
         out.push_str(&style.paragraph("  note  ", &note, Tone::Faint));
@@ -31,7 +37,7 @@ pub(super) fn table(record: &Record, style: &Style) -> Option<String> {
     Some(out)
 }
 
-fn one(payload: Bytes, cells: &[&RedisCell], style: &Style) -> String {
+fn one(payload: Bytes, cells: &[&RedisCell], quoted: &[PublishedRedis], style: &Style) -> String {
     let title = format!("values of\n{payload}");
     let heads = [
         (title.as_str(), Align::Left),
@@ -47,13 +53,37 @@ fn one(payload: Bytes, cells: &[&RedisCell], style: &Style) -> String {
     ];
     let mut grid = Grid::new(style, &heads);
     cells.iter().for_each(|cell| grid.row(row(cell, style)));
+    quoted.iter().for_each(|row| grid.row(published(row, style)));
     grid.fit(&[(1, 12)]);
     let mut out = grid.render();
+    if !quoted.is_empty() {
+        out.push_str(&style.paragraph("  * ", "as the third article printed it, of its own machines", Tone::Faint));
+    }
     out.push('\n');
     for cell in cells {
         out.push_str(&style.paragraph(&format!("  {} on {}  ", cell.mode, cell.medium), &cell.why, Tone::Plain));
     }
     out
+}
+
+/// A row of the third article, whose machines are others.
+fn published(row: &PublishedRedis, style: &Style) -> Vec<(String, Tone)> {
+    let dash = || style.dash().to_owned();
+    let (least, most) = row.p95_ms;
+    let p95 = if least < most { format!("{}–{}", significant(least), significant(most)) } else { significant(least) };
+    let cells = [
+        row.mode.to_owned(),
+        format!("* {}", row.on),
+        grouped(row.ops_per_s.round() as i64),
+        row.cost_percent.map_or_else(dash, significant),
+        dash(),
+        p95,
+        dash(),
+        dash(),
+        dash(),
+        dash(),
+    ];
+    cells.into_iter().map(|text| (text, Tone::Faint)).collect()
 }
 
 fn row(cell: &RedisCell, style: &Style) -> Vec<(String, Tone)> {

@@ -8,4 +8,5 @@ mod exports;
 mod html;
 mod json;
 mod markdown;
+mod redis;
 mod terminal;

@@ -2,6 +2,7 @@
 //! made up; they are laid into real histograms and intervals so that `study` and `report` see what a run gives them.
 #![allow(dead_code, reason = "each test binary takes what it needs of this module")]
 
+pub mod redis;
 mod tokens;
 
 pub use tokens::tokens_record;

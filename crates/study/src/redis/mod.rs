@@ -2,10 +2,12 @@
 //! and length of values, over all its visits, what it costs against keeping nothing, and who was the limit.
 
 mod loss;
+mod published;
 mod spikes;
 
 pub use loss::Loss;
-pub use spikes::{Explained, Late, Reason};
+pub use published::{PublishedRedis, published_redis};
+pub use spikes::{Explained, Late, LateRequests, Reason};
 
 use crate::load::unmeasured;
 use crate::model::{RunView, StepView};
@@ -122,6 +124,14 @@ pub fn redis_cells(run: &RunView<'_>) -> Vec<RedisCell> {
         };
     }
     cells
+}
+
+/// The slowest requests of a visit, at most so many, each with its reason; none of a step that asked no server, or where nobody
+/// looked.
+pub fn late_requests<'a>(step: &StepView<'a>, most: usize) -> Option<LateRequests<'a>> {
+    let visit = Visit::of(step, 1.0)?;
+    let spikes = visit.served.spikes.as_deref()?;
+    Some(spikes::requests(&spikes::Seen { spikes, p50: visit.p50, elapsed: visit.elapsed }, most))
 }
 
 /// The answer in a sentence: what each way to keep the shortest values costs on each medium.

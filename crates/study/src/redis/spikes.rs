@@ -16,6 +16,8 @@ const EDGE: Nanos = Nanos::from_millis(50);
 const SHIFTS: u64 = 10;
 /// What a cause must explain of all lateness to be claimed, and by how much more than chance.
 const CLAIMED: f64 = 0.25;
+/// Stalls that a drawing has room for.
+const SHADED: usize = 60;
 /// A late request is late by at least this; below it nobody asks why.
 const LATE: Nanos = Nanos::from_millis(1);
 /// What other programs must have taken of the run to be a cause: something else always runs for a moment.
@@ -81,6 +83,21 @@ impl Reason {
     /// Neither the server's nor the machine's doing.
     fn is_apart(self) -> bool {
         matches!(self, Reason::Load | Reason::Steal)
+    }
+
+    /// On a chart.
+    pub fn label(self) -> &'static str {
+        match self {
+            Reason::Fork => "fork and child",
+            Reason::OwnSync => "own sync",
+            Reason::PendingSync => "write behind a pending sync",
+            Reason::Disk => "disk",
+            Reason::Command => "long command",
+            Reason::Stopped => "stopped",
+            Reason::Processor => "another program",
+            Reason::Load => "the load itself",
+            Reason::Steal => "no processor",
+        }
     }
 
     fn words(self, count: usize) -> &'static str {
@@ -161,6 +178,7 @@ struct Span<'a> {
 
 /// A late request and its reason.
 struct Told<'a> {
+    slow: &'a Slow,
     reason: Reason,
     late: f64,
     /// Of its cluster.
@@ -238,6 +256,34 @@ pub(super) fn late(visits: &[Seen<'_>]) -> Option<Late> {
     Some(all)
 }
 
+/// Of one visit, as it is drawn: its slowest requests, each with what explains it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LateRequests<'a> {
+    /// Each with its reason, in order; none where nothing explains it, or where it was hardly late.
+    pub requests: Vec<(&'a Slow, Option<Reason>)>,
+    /// What the server's main thread met, the longest of it in order.
+    pub stalls: Vec<(Reason, &'a Stall)>,
+}
+
+/// Its slowest requests; the same rules as for the cell that it is a visit of.
+pub(super) fn requests<'a>(visit: &Seen<'a>, most: usize) -> LateRequests<'a> {
+    let slowest: Vec<&Slow> = visit.spikes.slowest.iter().collect();
+    let late: Vec<&Slow> = slowest.iter().copied().filter(|slow| lateness(slow, visit.p50) >= LATE.0).collect();
+    let mut reasons: Vec<(*const Slow, Reason)> = Vec::new();
+    explain(visit, &clusters(&late), &spans(visit, 0), 0, &mut |told| {
+        reasons.push((std::ptr::from_ref(told.slow), told.reason));
+    });
+    let of = |slow: &Slow| reasons.iter().find(|(other, _)| std::ptr::eq(*other, slow)).map(|(_, reason)| *reason);
+    let mut requests: Vec<_> = slowest.into_iter().take(most).map(|slow| (slow, of(slow))).collect();
+    requests.sort_by_key(|(slow, _)| slow.at);
+    let main = visit.spikes.stalls.iter().filter(|stall| stall.thread.is_none());
+    let mut stalls: Vec<_> = main.map(|stall| (Reason::of(stall.cause), stall)).collect();
+    stalls.sort_by_key(|(_, stall)| std::cmp::Reverse(stall.until.0.saturating_sub(stall.from.0)));
+    stalls.truncate(SHADED);
+    stalls.sort_by_key(|(_, stall)| stall.from);
+    LateRequests { requests, stalls }
+}
+
 fn lateness(slow: &Slow, p50: Nanos) -> u64 {
     slow.latency.0.saturating_sub(p50.0)
 }
@@ -304,7 +350,9 @@ fn explain(
             let is_slowest = std::ptr::eq(*slow, *slowest);
             let late = lateness(slow, visit.p50);
             match reason(slow, late, spans, command.as_ref()) {
-                Some((reason, longest, who)) => told(Told { reason, late: late as f64, is_slowest, longest, who }),
+                Some((reason, longest, who)) => {
+                    told(Told { slow, reason, late: late as f64, is_slowest, longest, who })
+                }
                 None => unexplained += usize::from(is_slowest),
             }
         }
