@@ -23,6 +23,7 @@ mod mount;
 pub mod swap_area;
 pub mod test_file;
 mod value;
+mod wanted;
 pub mod zram;
 
 pub use cgroup::{Cgroup, Limits};
@@ -37,4 +38,5 @@ pub use mount::Mount;
 pub use swap_area::SwapOn;
 pub use test_file::{TestFile, may_make, room};
 pub use value::Value;
+pub use wanted::{Place, Wanted};
 pub use zram::{Zram, ZramStat};

@@ -25,6 +25,9 @@ const VM: [&str; 15] = [
     "watermark_scale_factor",
 ];
 
+/// What a server with many clients needs to be allowed.
+const SETTINGS: [&str; 2] = ["fs.file-max", "net.core.somaxconn"];
+
 /// `AT_PAGESZ` of getauxval(3).
 pub(crate) const AT_PAGESZ: u64 = 6;
 
@@ -46,6 +49,10 @@ pub(crate) fn read(root: &Root) -> Machine {
             .iter()
             .map(|name| ((*name).to_owned(), root.text(format!("/proc/sys/vm/{name}"))))
             .chain(mm(root))
+            .collect(),
+        settings: SETTINGS
+            .iter()
+            .map(|name| ((*name).to_owned(), root.text(Path::new("/proc/sys").join(name.replace('.', "/")))))
             .collect(),
         zswap: zswap(root),
         kernel,

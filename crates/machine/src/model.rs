@@ -30,6 +30,8 @@ pub struct Machine {
     pub throttled: Known<Vec<String>>,
     /// `vm.*` settings that matter here, by name (`swappiness`, `page-cluster`, `dirty_ratio`, …).
     pub vm: BTreeMap<String, Known<String>>,
+    /// Other settings below `/proc/sys`, by the names of sysctl(8) (`net.core.somaxconn`, `fs.file-max`).
+    pub settings: BTreeMap<String, Known<String>>,
     /// zswap's settings.
     pub zswap: Known<Zswap>,
     /// Active swap areas.

@@ -535,6 +535,24 @@ pub struct RedisEdge {
     /// Rows.
     #[serde(rename = "result")]
     pub results: Vec<RedisRow>,
+    /// What became of a real installation.
+    pub case_study: RedisCase,
+}
+
+/// An installation before and after its Redis servers were set up otherwise.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RedisCase {
+    /// Machines.
+    pub nodes: u32,
+    /// How it was.
+    pub before: String,
+    /// How it is.
+    pub after: String,
+    /// Times as fast, as users see it.
+    pub latency_gain: f64,
+    /// Less traffic to the cloud, per cent.
+    pub egress_saved_percent: f64,
 }
 
 /// A shipped file, parsed when first asked for.

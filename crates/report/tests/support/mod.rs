@@ -159,6 +159,7 @@ pub fn machine() -> Machine {
         temperature_c: Known::Is(54.3),
         throttled: Known::Is(Vec::new()),
         vm,
+        settings: BTreeMap::new(),
         zswap: Known::default(),
         swaps: vec![SwapArea {
             path: "/var/swap".into(),
