@@ -1,8 +1,11 @@
 //! The documents that `--json` prints, for other programs: units in the names, a key absent when its value is unknown,
 //! `schema` with its version. docs/json.md describes every key; a key never changes its meaning within a version.
 
+mod advise;
 mod cells;
 mod rows;
+
+pub use advise::{advice, rules};
 
 use crate::costs::costs;
 use crate::view::{comparisons, origin, summaries, view};

@@ -71,6 +71,11 @@ impl Context {
         Ok(self.db.as_deref().ok_or(RecordError::NoHome)?)
     }
 
+    /// Whether anything was ever stored where runs are stored.
+    pub fn has_database(&self) -> bool {
+        self.db_named || self.db.as_deref().is_some_and(Path::exists)
+    }
+
     /// Undoes what earlier runs left behind, then opens the store.
     pub fn open(&self) -> Result<(Store, Journal)> {
         self.open_telling(Tell::All)

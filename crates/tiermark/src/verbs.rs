@@ -1,5 +1,6 @@
 //! One file a verb: each turns what was typed into calls of the rooms below and prints what they say.
 
+mod advise;
 mod check;
 mod compare;
 mod emulate;
@@ -31,7 +32,7 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
     let context = Context::new(&cli);
     // The other verbs open the store, which does the same.
     let opens_no_store = match &cli.verb {
-        Verb::Tiers(_) | Verb::Methods { .. } | Verb::Profiles { .. } | Verb::Man { .. } => true,
+        Verb::Tiers(_) | Verb::Methods { .. } | Verb::Rules | Verb::Profiles { .. } | Verb::Man { .. } => true,
         Verb::Run(args) => args.dry_run,
         Verb::Emulate(args) => args.action.is_some(),
         Verb::Load(LoadVerb::Swap(args)) => args.pressed.dry_run,
@@ -59,6 +60,8 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
         Verb::Emulate(args) => emulate::emulate(&context, &args),
         Verb::Load(verb) => load::load(&context, &verb),
         Verb::Predict(args) => predict::predict(&context, &args),
+        Verb::Advise(args) => advise::advise(&context, &args),
+        Verb::Rules => advise::rules(&context),
         Verb::Completions { shell } => manuals::completions(shell),
         Verb::Man { folder } => manuals::man(&folder),
     }

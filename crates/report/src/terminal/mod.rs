@@ -1,6 +1,7 @@
 //! What people read in a terminal. Every function returns the whole text; nothing is printed here. Colour only repeats
 //! what the words say, so that a pipe, a file or `NO_COLOR` loses nothing.
 
+mod advise;
 mod check;
 mod compare;
 mod fitted;
@@ -17,6 +18,7 @@ mod runs;
 mod tiers;
 mod tokens;
 
+pub use advise::{advice, rules};
 pub use check::check;
 pub use compare::compare;
 pub use fitted::fitted;

@@ -1,0 +1,22 @@
+//! What a machine should be like for a job, why, and what to change: one file a rule in [`rules`]. A rule looks at a
+//! [`Situation`] (the machine as it was read, what the user wants, what was measured here) and says nothing, or one
+//! [`Recommendation`], whose changes are data. Nothing is measured and nothing is written here.
+#![forbid(unsafe_code)]
+
+mod files;
+mod goals;
+mod model;
+mod rules;
+mod situation;
+
+pub use files::{ConfFile, files};
+pub use goals::{Goals, Job};
+pub use model::{Evidence, Gain, Origin, Recommendation, Rule};
+pub use rules::{ALL, measure};
+pub use situation::{Seen, Situation};
+
+/// What all rules that are for the job say, in their order.
+pub fn advise(situation: &Situation<'_>) -> Vec<Recommendation> {
+    let for_it = ALL.iter().filter(|rule| rule.jobs.contains(&situation.goals.job));
+    for_it.filter_map(|rule| Some(Recommendation { rule: rule.name, ..(rule.judge)(situation)? })).collect()
+}

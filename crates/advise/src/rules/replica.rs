@@ -1,0 +1,58 @@
+//! A copy elsewhere instead of a disk that is waited for.
+
+use super::ARTICLE;
+use super::persistence::choose;
+use crate::goals::Job;
+use crate::model::{Evidence, Recommendation, Rule};
+use crate::situation::Situation;
+use basics::redis::Mode;
+
+pub(super) const RULE: Rule = Rule {
+    name: "redis-replica",
+    title: "a copy elsewhere instead of waiting for the disk",
+    condition: "what may be lost asks for a log, and the log's p95 is more than --p95, or is that of a memory card",
+    source: "Redis on Tiny Devices: push to a replica or a central store rather than fsync always",
+    jobs: &[Job::RedisStore],
+    judge,
+};
+
+fn judge(situation: &Situation<'_>) -> Option<Recommendation> {
+    let choice = choose(situation);
+    let slow = choice.meets == Some(false) || (choice.seen.is_none() && situation.is_card() == Some(true));
+    if !matches!(choice.mode, Mode::AofEverysec | Mode::AofAlways) || !slow {
+        return None;
+    }
+    Some(Recommendation {
+        title: "replicate to a stronger node, and keep nothing or snapshots here".to_owned(),
+        why: "A replica has each write a network's delay later, and no request waits for the disk. Or copy the RDB file there \
+              every few minutes: what was written since is lost with this node."
+            .to_owned(),
+        evidence: vec![Evidence::published(
+            ARTICLE,
+            "where power is unreliable, push to a remote replica or central store asynchronously rather than fsync=always",
+        )],
+        risk: Some(
+            "Replication is asynchronous: what was acknowledged within its lag is lost with this node. A node that restarts \
+             empty must not be copied from: let it become a replica first."
+                .to_owned(),
+        ),
+        ..Recommendation::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Scene, seen};
+    use super::*;
+
+    #[test]
+    fn where_the_log_is_too_slow() {
+        let mut scene = Scene::of(Job::RedisStore).on("/mnt");
+        scene.seen = vec![seen("7c1e", Mode::AofEverysec, "/mnt", 512, 41_000.0, 2_000.0)];
+        assert_eq!(judge(&scene.situation()), None);
+        scene.seen = vec![seen("7c1e", Mode::AofEverysec, "/mnt", 512, 41_000.0, 20_000.0)];
+        assert!(judge(&scene.situation()).is_some());
+        scene.goals.loss = None;
+        assert_eq!(judge(&scene.situation()), None);
+    }
+}

@@ -1,0 +1,84 @@
+//! Made-up situations.
+
+use crate::goals::{Goals, Job};
+use crate::situation::{Seen, Situation};
+use basics::redis::Mode;
+use basics::{Bytes, Known};
+use machine::{Machine, Mount, Tier, TierKind};
+use study::{Percentiles, RedisCell};
+
+/// What a [`Situation`] borrows from.
+pub(crate) struct Scene {
+    pub machine: Machine,
+    pub goals: Goals,
+    pub seen: Vec<Seen>,
+}
+
+impl Scene {
+    pub fn of(job: Job) -> Self {
+        Scene { machine: Machine::default(), goals: Goals::of(job), seen: Vec::new() }
+    }
+
+    pub fn on(mut self, dir: &str) -> Self {
+        self.goals.on = Some(dir.to_owned());
+        self.goals.dir = Some(dir.into());
+        self
+    }
+
+    pub fn situation(&self) -> Situation<'_> {
+        Situation { machine: &self.machine, goals: &self.goals, seen: &self.seen }
+    }
+}
+
+/// A cell that came to its end.
+pub(crate) fn seen(run: &str, mode: Mode, medium: &str, payload: u64, ops: f64, p95: f64) -> Seen {
+    let lat = Percentiles { p50: p95 / 4.0, p95, p99: p95 * 2.0, p999: None, max: p95 * 4.0 };
+    let cell = RedisCell {
+        mode: mode.name().to_owned(),
+        medium: medium.to_owned(),
+        payload: Bytes(payload),
+        ops_per_s: Known::Is(ops),
+        range_ops: Some((ops * 0.98, ops * 1.02)),
+        lat: Known::Is(lat),
+        service: None,
+        cost_percent: Known::default(),
+        client_bound: None,
+        server_busy: Known::default(),
+        client_busy: Known::default(),
+        written_per_byte: Known::default(),
+        peak: Known::default(),
+        lag: None,
+        late: None,
+        lost: None,
+        visits: 3,
+        why: String::new(),
+    };
+    Seen { run: run.to_owned(), cell }
+}
+
+/// A tier with one mounted file system.
+pub(crate) fn tier(name: &str, kind: TierKind, at: &str) -> Tier {
+    let mount = Mount {
+        source: format!("/dev/{name}1"),
+        at: at.into(),
+        fs: "ext4".to_owned(),
+        options: Vec::new(),
+        read_only: false,
+        compression: None,
+    };
+    Tier {
+        name: name.to_owned(),
+        kind,
+        path: Some(format!("/dev/{name}").into()),
+        model: Known::default(),
+        size: Known::default(),
+        hops: Vec::new(),
+        ceiling: Known::default(),
+        block: None,
+        partitions: Vec::new(),
+        mounts: vec![mount],
+        swaps: Vec::new(),
+        below: Vec::new(),
+        warnings: Vec::new(),
+    }
+}

@@ -1,0 +1,80 @@
+//! Recommendations, and the rules that make them, as JSON.
+
+use super::{Object, number};
+use advise::{ConfFile, Evidence, Goals, Origin, Recommendation, Rule};
+use change::Wanted;
+use serde_json::Value;
+
+/// `advise --json`.
+pub fn advice(goals: &Goals, all: &[Recommendation], files: &[ConfFile], measure: Option<&str>) -> Value {
+    let goals = Object::default()
+        .with("for", goals.job.name())
+        .maybe("p95_us", goals.p95.map(|p95| number(p95.us())))
+        .maybe("loss_s", goals.loss.map(|loss| number(loss.secs())))
+        .maybe("memory_B", goals.memory.map(|memory| memory.0))
+        .with("payload_B", goals.payload.0)
+        .maybe("on", goals.on.as_deref());
+    let file = |file: &ConfFile| {
+        Object::default().with("name", file.name).with("belongs", file.belongs).with("text", file.text.as_str()).build()
+    };
+    Object::default()
+        .with("schema", "tiermark.advice/1")
+        .with("goals", goals.build())
+        .with("recommendations", all.iter().map(recommendation).collect::<Value>())
+        .with("files", files.iter().map(file).collect::<Value>())
+        .maybe("measure", measure)
+        .build()
+}
+
+fn recommendation(said: &Recommendation) -> Value {
+    let gain = said.gain.as_ref().map(|gain| {
+        Object::default()
+            .with("of", gain.of.as_str())
+            .with("percent", number(gain.percent))
+            .with("low", number(gain.low))
+            .with("high", number(gain.high))
+            .with("from", gain.from.to_string())
+            .build()
+    });
+    Object::default()
+        .with("rule", said.rule)
+        .with("title", said.title.as_str())
+        .with("why", said.why.as_str())
+        .with("evidence", said.evidence.iter().map(evidence).collect::<Value>())
+        .maybe("gain", gain)
+        .maybe("risk", said.risk.as_deref())
+        .with("changes", said.changes.iter().map(change).collect::<Value>())
+        .build()
+}
+
+fn evidence(evidence: &Evidence) -> Value {
+    let (kind, from) = match &evidence.from {
+        Origin::Run(run) => ("run", run),
+        Origin::Published(source) => ("published", source),
+        Origin::Machine(path) => ("machine", path),
+    };
+    Object::default().with("text", evidence.text.as_str()).with(kind, from.as_str()).build()
+}
+
+fn change(change: &Wanted) -> Value {
+    let (kind, name, value) = match change {
+        Wanted::Redis { name, value } => ("redis.conf", name.clone(), value),
+        Wanted::Sysctl { name, value } => ("sysctl", name.clone(), value),
+        Wanted::Sysfs { path, value } => ("sysfs", path.display().to_string(), value),
+    };
+    Object::default().with("kind", kind).with("name", name).with("value", value.as_str()).build()
+}
+
+/// `rules --json`.
+pub fn rules(all: &[&Rule]) -> Value {
+    let rule = |rule: &&Rule| {
+        Object::default()
+            .with("name", rule.name)
+            .with("title", rule.title)
+            .with("for", rule.jobs.iter().map(|job| job.name()).collect::<Vec<_>>())
+            .with("condition", rule.condition)
+            .with("source", rule.source)
+            .build()
+    };
+    Object::default().with("schema", "tiermark.rules/1").with("rules", all.iter().map(rule).collect::<Value>()).build()
+}

@@ -1,0 +1,130 @@
+//! `tiermark advise`: what a Redis server for a job should be set up like on this machine, and why; `tiermark rules`: by what.
+
+use super::load::parsed;
+use crate::cli::AdviseArgs;
+use crate::context::Context;
+use crate::exit::{Missing, Usage};
+use crate::out;
+use advise::{ConfFile, Goals, Job, Seen, Situation};
+use anyhow::Result;
+use basics::{Bytes, Nanos};
+use machine::{Machine, Root};
+use record::{Origin, State};
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Of so many runs of `load redis`, the newest, figures are taken.
+const RUNS: usize = 20;
+
+/// Says what to do.
+pub fn advise(context: &Context, args: &AdviseArgs) -> Result<ExitCode> {
+    let goals = goals(args)?;
+    let live = args.root == Path::new("/");
+    if !live && !args.root.join("proc").is_dir() {
+        return Err(Missing(format!("{} holds no proc: it is no captured machine", args.root.display())).into());
+    }
+    let machine = machine::read(&if live { Root::live() } else { Root::at(&args.root) });
+    // What was measured here says nothing of another machine.
+    let seen = if live { seen(context, &machine)? } else { Vec::new() };
+    let situation = Situation { machine: &machine, goals: &goals, seen: &seen };
+    let all = advise::advise(&situation);
+    let files = advise::files(&goals, &all);
+    let measure = advise::measure(&situation);
+    if let Some(folder) = &args.out {
+        write(folder, &files)?;
+    }
+    if context.json {
+        out::print_json(&report::json::advice(&goals, &all, &files, measure.as_deref()))?;
+    } else {
+        let text = report::terminal::advice(&goals, &all, &files, measure.as_deref(), &context.style);
+        out::show(&text, &context.style)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Lists the rules.
+pub fn rules(context: &Context) -> Result<ExitCode> {
+    if context.json {
+        out::print_json(&report::json::rules(&advise::ALL))?;
+    } else {
+        out::show(&report::terminal::rules(&advise::ALL, &context.style), &context.style)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What was asked for.
+fn goals(args: &AdviseArgs) -> Result<Goals> {
+    let job: Job = args.job.parse().map_err(|why| Usage(format!("--for {why}")))?;
+    let mut goals = Goals::of(job);
+    if let Some(p95) = &args.p95 {
+        goals.p95 = Some(parsed::<Nanos>("--p95", p95)?);
+    }
+    match args.loss.as_deref() {
+        None => {}
+        Some("all") => goals.loss = None,
+        Some("0") => goals.loss = Some(Nanos(0)),
+        Some(loss) => goals.loss = Some(parsed::<Nanos>("--loss", loss)?),
+    }
+    if let Some(memory) = &args.memory {
+        goals.memory = Some(parsed::<Bytes>("--memory", memory)?);
+    }
+    if let Some(payload) = &args.payload {
+        goals.payload = parsed::<Bytes>("--payload", payload)?;
+    }
+    if let Some(on) = &args.on {
+        let path = Path::new(on);
+        if path.is_dir() {
+            goals.dir = Some(std::fs::canonicalize(path).map_err(|error| Missing(format!("--on {on}: {error}")))?);
+        } else {
+            methods::profile_named(on.strip_prefix("profile:").unwrap_or(on))
+                .map_err(|error| Usage(format!("--on {on}: give a directory, or a profile ({error})")))?;
+        }
+        goals.on = Some(on.clone());
+    }
+    Ok(goals)
+}
+
+/// What `load redis` measured on this machine, the newest first; nothing where there is no database.
+fn seen(context: &Context, machine: &Machine) -> Result<Vec<Seen>> {
+    if !context.has_database() {
+        return Ok(Vec::new());
+    }
+    let store = context.open_for_reading()?;
+    let mut seen = Vec::new();
+    let wanted = |head: &&record::RunHead| {
+        head.method == "load-redis" && head.origin == Origin::Measured && head.state == State::Done
+    };
+    for head in store.runs()?.iter().filter(wanted).take(RUNS) {
+        let record = store.load(&head.id)?;
+        // Taken from a file that another machine wrote.
+        if record.run.machine.model != machine.model || record.run.machine.cpu.model != machine.cpu.model {
+            continue;
+        }
+        let cells = study::redis_cells(&report::view(&record));
+        seen.extend(cells.into_iter().map(|cell| Seen { run: head.id.to_string(), cell }));
+    }
+    Ok(seen)
+}
+
+/// Each file, if none of that name is there.
+fn write(folder: &Path, files: &[ConfFile]) -> Result<()> {
+    let taken: Vec<&str> = files.iter().map(|file| file.name).filter(|name| folder.join(name).exists()).collect();
+    if !taken.is_empty() {
+        let names = taken.join(", ");
+        return Err(Missing(format!(
+            "{} holds {names} already, which is not replaced; give another --out",
+            folder.display()
+        ))
+        .into());
+    }
+    for file in files {
+        let path = folder.join(file.name);
+        let made = File::options().write(true).create_new(true).open(&path);
+        made.and_then(|mut made| made.write_all(file.text.as_bytes()))
+            .map_err(|error| Missing(format!("{} cannot be written: {error}", path.display())))?;
+        out::say(&format!("wrote {}", path.display()));
+    }
+    Ok(())
+}
