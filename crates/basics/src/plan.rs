@@ -236,6 +236,21 @@ pub fn step_seed(seed: u64, step: usize) -> u64 {
 }
 
 impl Plan {
+    /// Where it runs, in a few words: each place once. Of Redis servers their media, as the steps say how each keeps its data.
+    pub fn places(&self) -> String {
+        let mut places: Vec<String> = Vec::new();
+        for target in &self.targets {
+            let place = match target {
+                Target::Redis(server) => server.medium.name(),
+                target => target.describe(),
+            };
+            if !places.contains(&place) {
+                places.push(place);
+            }
+        }
+        places.join(", ")
+    }
+
     /// First twelve hexadecimal digits of the SHA-256 of the plan's JSON: equal for equal plans. A plan with a path that
     /// is not UTF-8 has no JSON; there it is the SHA-256 of the debug form, which escapes such bytes one by one.
     pub fn hash(&self) -> String {

@@ -23,11 +23,14 @@ pub enum Mode {
     AofAlways,
     /// As everysec, and the log is rewritten in the middle.
     AofRewrite,
+    /// Nothing here; each write is sent to a second server that is some way off.
+    Replica,
 }
 
 impl Mode {
     /// All, in the order of tables.
-    pub const ALL: [Mode; 5] = [Mode::MemoryOnly, Mode::Rdb, Mode::AofEverysec, Mode::AofAlways, Mode::AofRewrite];
+    pub const ALL: [Mode; 6] =
+        [Mode::MemoryOnly, Mode::Rdb, Mode::AofEverysec, Mode::AofAlways, Mode::AofRewrite, Mode::Replica];
     /// Those of the third article.
     pub const PUBLISHED: [Mode; 4] = [Mode::MemoryOnly, Mode::Rdb, Mode::AofEverysec, Mode::AofAlways];
 
@@ -39,6 +42,7 @@ impl Mode {
             Mode::AofEverysec => "aof-everysec",
             Mode::AofAlways => "aof-always",
             Mode::AofRewrite => "aof-rewrite",
+            Mode::Replica => "replica",
         }
     }
 
@@ -48,7 +52,7 @@ impl Mode {
         const SCHEDULE: (&str, &str) = ("save", "3600 1 300 100 60 10000");
         const NEVER: (&str, &str) = ("save", "");
         match self {
-            Mode::MemoryOnly => &[NEVER, ("appendonly", "no")],
+            Mode::MemoryOnly | Mode::Replica => &[NEVER, ("appendonly", "no")],
             Mode::Rdb => &[SCHEDULE, ("appendonly", "no")],
             Mode::AofEverysec | Mode::AofRewrite => &[NEVER, ("appendonly", "yes"), ("appendfsync", "everysec")],
             Mode::AofAlways => &[NEVER, ("appendonly", "yes"), ("appendfsync", "always")],
@@ -60,7 +64,7 @@ impl Mode {
         match self {
             Mode::Rdb => Some("BGSAVE"),
             Mode::AofRewrite => Some("BGREWRITEAOF"),
-            Mode::MemoryOnly | Mode::AofEverysec | Mode::AofAlways => None,
+            Mode::MemoryOnly | Mode::AofEverysec | Mode::AofAlways | Mode::Replica => None,
         }
     }
 }
@@ -194,6 +198,9 @@ pub struct Server {
     /// It is lost in the middle of the load, which then sets each key once, and no key is set before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lose: Option<Lose>,
+    /// How far off its replica is, each way, where its mode has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Nanos>,
 }
 
 impl Server {
@@ -253,6 +260,9 @@ pub struct Served {
     /// What was gone after the server was lost, where it was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost: Option<Lost>,
+    /// How far off its replica was, each way, where it had one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replica: Option<Nanos>,
 }
 
 #[cfg(test)]

@@ -278,6 +278,7 @@ mod tests {
                 expires: None,
                 log: None,
                 lose: None,
+                delay: None,
             }))
         };
         let job = Job { block: Block::Fixed(Bytes(64)), ..Job::default() };

@@ -141,7 +141,7 @@ impl Control {
     }
 
     /// Commands that took longer than its `slowlog-log-slower-than`: the second since 1970 in which each ended, how many µs it took,
-    /// and its first words.
+    /// and its first two words: what follows may be a value.
     ///
     /// # Errors
     /// [`RedisError::Asked`].
@@ -155,7 +155,7 @@ impl Control {
             .map_err(|error| asked(&self.at, "SLOWLOG GET", &error))?;
         let told = |(_, second, us, words, ..): Entry| {
             let word = |word: &Vec<u8>| String::from_utf8_lossy(&word[..word.len().min(24)]).into_owned();
-            (second, us, words.iter().take(3).map(word).collect::<Vec<_>>().join(" "))
+            (second, us, words.iter().take(2).map(word).collect::<Vec<_>>().join(" "))
         };
         Ok(entries.into_iter().map(told).collect())
     }

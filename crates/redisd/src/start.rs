@@ -147,6 +147,7 @@ mod tests {
             expires: None,
             log: None,
             lose: None,
+            delay: None,
         };
         let dir = Path::new("/mnt/a b");
         let address = Address::of(server.link, dir).unwrap();

@@ -81,7 +81,7 @@ impl Runner<'_> {
             ended: None,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             command: command.to_owned(),
-            target: plan.targets.iter().map(basics::plan::Target::describe).collect::<Vec<_>>().join(", "),
+            target: plan.places(),
             plan: plan.clone(),
             machine,
             harness_ns_per_op: harness,

@@ -496,9 +496,13 @@ pub struct RedisArgs {
     #[arg(long, value_name = "N", requires = "lose", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub seeds: Option<u32>,
     /// How it keeps its data; may be given more than once: memory-only, rdb (with a BGSAVE in the middle), aof-everysec, aof-always,
-    /// aof-rewrite (everysec, rewritten in the middle). Default: the first four.
+    /// aof-rewrite (everysec, rewritten in the middle), replica (nothing here, and each write sent to a second server). Default: the
+    /// first four.
     #[arg(long, value_name = "MODE")]
     pub mode: Vec<String>,
+    /// How far off the replica of --mode replica is, each way.
+    #[arg(long, value_name = "TIME", default_value = "5ms")]
+    pub delay: String,
     /// Length of a value; may be given more than once. Default: 64, 512 and 4096.
     #[arg(long, value_name = "BYTES")]
     pub payload: Vec<String>,

@@ -84,6 +84,69 @@ fn a_power_cut_takes_what_was_not_durable() {
     assert!(gone_on_a_liar > 0, "a disk that lies about flushes lost nothing");
 }
 
+/// What a killed server had sent arrives at its replica; without power what was on its way does not, and the replica's distance shows as
+/// what is lost. No request waits for it.
+#[test]
+fn a_replica_has_all_but_what_was_on_its_way() {
+    if !can("a_replica_has_all_but_what_was_on_its_way", &[]) {
+        return;
+    }
+    let home = Home::new();
+    let work = home.work();
+    let here = work.to_str().unwrap();
+    let common = ["--on", here, "--payload", "64", "--threads", "2", "--mode", "memory-only", "--mode", "replica"];
+    let mut words = vec!["load", "redis", "--lose", "kill", "--seeds", "2", "--runtime", "1500ms", "--rate", "2000"];
+    words.extend(["--delay", "200ms"]);
+    words.extend(common);
+    let document = home.json(&words);
+    home.assert_clean(&work);
+    let nothing_kept = cell(&document, "memory-only", here);
+    assert_eq!(nothing_kept["lost"]["all_gone"], 2, "{nothing_kept}");
+    for lost in losses(&home.last(), Mode::Replica, here) {
+        assert!(lost.did_not_start.is_none() && lost.of > 0 && lost.acknowledged < lost.of / 4, "{lost:?}");
+    }
+    let mut words = vec!["load", "redis", "--repeat", "1", "--operations", "4000", "--keys", "500", "--delay", "50ms"];
+    words.extend(common);
+    let document = home.json(&words);
+    home.assert_clean(&work);
+    let replica = cell(&document, "replica", here);
+    assert!(replica["why"].as_str().unwrap().contains("a replica 50 ms off"), "{replica}");
+    // Nobody waits for it.
+    assert!(replica["lat_us"]["p50"].as_f64().unwrap() < 50_000.0, "{replica}");
+    let refused = home.run(&["load", "redis", "--on", here, "--mode", "replica", "--link", "unix"]).code(2);
+    assert!(refused.err.contains("over TCP"), "{}", refused.err);
+}
+
+#[test]
+fn without_power_what_was_on_its_way_to_a_replica_is_gone() {
+    let needs = [Need::Root, Need::Loops, Need::Tool("mkfs.ext4")];
+    if !can("without_power_what_was_on_its_way_to_a_replica_is_gone", &needs) {
+        return;
+    }
+    let _alone = alone();
+    let place = Place::new();
+    let mut words = vec!["load", "redis", "--lose", "power", "--seeds", "2", "--runtime", "1500ms", "--rate", "2000"];
+    words.extend([
+        "--on",
+        "sd-evo-pi5",
+        "--size",
+        "512MiB",
+        "--payload",
+        "64",
+        "--mode",
+        "replica",
+        "--delay",
+        "200ms",
+    ]);
+    place.home.json(&words);
+    assert_nothing_is_left(&place);
+    for lost in losses(&place.home.last(), Mode::Replica, "sd-evo-pi5") {
+        // 200 ms of 2000 a second.
+        assert!(lost.did_not_start.is_none() && lost.acknowledged > 100 && lost.acknowledged < lost.of, "{lost:?}");
+        assert!((0.1..1.5).contains(&lost.oldest.unwrap().secs()), "{lost:?}");
+    }
+}
+
 /// What the page cache holds outlives its server; memory does not. As an ordinary user.
 #[test]
 fn a_killed_server_loses_its_memory_alone() {

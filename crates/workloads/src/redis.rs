@@ -53,6 +53,8 @@ pub struct Request {
     pub repeat: u32,
     /// The server is lost in the middle of each visit.
     pub lose: Option<Lose>,
+    /// How far off a replica is, each way; of those modes that have one.
+    pub delay: Nanos,
     /// As the third article did it.
     pub as_published: bool,
     /// Of every random choice.
@@ -98,6 +100,11 @@ impl Request {
                 ));
             }
         }
+        if self.modes.contains(&Mode::Replica) && self.link == Link::Unix {
+            return refused(
+                "a replica reaches its server over TCP; leave --link unix away, or --mode replica".to_owned(),
+            );
+        }
         self.may_lose()?;
         let mut plan = Plan {
             method: "load-redis".to_owned(),
@@ -128,6 +135,7 @@ impl Request {
                         expires: self.expires,
                         log: self.log.clone(),
                         lose: self.lose,
+                        delay: (*mode == Mode::Replica).then_some(self.delay),
                     })));
                 }
             }
@@ -243,6 +251,7 @@ mod tests {
             time: None,
             repeat: 5,
             lose: None,
+            delay: Nanos::from_millis(5),
             as_published: true,
             seed: 42,
         }

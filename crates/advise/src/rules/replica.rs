@@ -4,7 +4,7 @@ use super::ARTICLE;
 use super::persistence::choose;
 use crate::goals::Job;
 use crate::model::{Evidence, Recommendation, Rule};
-use crate::situation::Situation;
+use crate::situation::{Seen, Situation};
 use basics::redis::Mode;
 
 pub(super) const RULE: Rule = Rule {
@@ -22,15 +22,18 @@ fn judge(situation: &Situation<'_>) -> Option<Recommendation> {
     if !matches!(choice.mode, Mode::AofEverysec | Mode::AofAlways) || !slow {
         return None;
     }
+    let article =
+        "where power is unreliable, push to a remote replica or central store asynchronously rather than fsync=always";
+    let mut evidence: Vec<Evidence> = situation.measured(Mode::Replica).map(Seen::evidence).into_iter().collect();
+    evidence.extend(situation.lost(Mode::Replica).and_then(Seen::loss));
+    evidence.push(Evidence::published(ARTICLE, article));
     Some(Recommendation {
         title: "replicate to a stronger node, and keep nothing or snapshots here".to_owned(),
-        why: "A replica has each write a network's delay later, and no request waits for the disk. Or copy the RDB file there \
-              every few minutes: what was written since is lost with this node."
+        why: "A replica has each write a network's delay later, and no request waits for the disk. Or copy the RDB file there every \
+              few minutes: what was written since is lost with this node. `tiermark load redis --mode replica`, with --lose and \
+              without, shows the first on this machine."
             .to_owned(),
-        evidence: vec![Evidence::published(
-            ARTICLE,
-            "where power is unreliable, push to a remote replica or central store asynchronously rather than fsync=always",
-        )],
+        evidence,
         risk: Some(
             "Replication is asynchronous: what was acknowledged within its lag is lost with this node. A node that restarts \
              empty must not be copied from: let it become a replica first."

@@ -22,11 +22,8 @@ pub fn advice(
         out.push_str(&style.paragraph(&format!("{:>3}  ", at + 1), &said.title, Tone::Strong));
         out.push_str(&style.paragraph("     why     ", &said.why, Tone::Plain));
         for evidence in &said.evidence {
-            out.push_str(&style.paragraph(
-                "     seen    ",
-                &format!("{} ({})", evidence.text, evidence.from),
-                Tone::Faint,
-            ));
+            let lead = if matches!(evidence.from, Origin::Published(_)) { "     read    " } else { "     seen    " };
+            out.push_str(&style.paragraph(lead, &format!("{} ({})", evidence.text, evidence.from), Tone::Faint));
         }
         if let Some(gain) = &said.gain {
             out.push_str(&style.paragraph("     gain    ", &in_words(gain), Tone::Good));

@@ -9,6 +9,7 @@ use basics::plan::step_seed;
 use basics::redis::{Lose, Lost, Served};
 use basics::{Bytes, Each, Job, Nanos};
 use engine::{Ended, Outcome};
+use redisd::Knife;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -33,6 +34,8 @@ pub(crate) struct Cut {
     seed: u64,
     /// The disk whose power goes.
     disk: Option<Faults>,
+    /// The way to a replica, on which then nothing arrives any more: all of it may still have waited in this machine's queues.
+    way: Option<Knife>,
 }
 
 /// When it was lost.
@@ -45,12 +48,12 @@ pub(crate) struct Gone {
 
 impl Cut {
     /// Of a job, whose seed chooses the moment.
-    pub fn new(how: Lose, job: &Job, disk: Option<Faults>) -> Result<Self, RunError> {
+    pub fn new(how: Lose, job: &Job, disk: Option<Faults>, way: Option<Knife>) -> Result<Self, RunError> {
         if how == Lose::Power && disk.is_none() {
             return Err(failed("only an emulated disk can be cut off from power; give a profile with --on"));
         }
         let time = job.stop.time.unwrap_or_default();
-        Ok(Cut { how, moment: moment(time, job.seed), seed: step_seed(job.seed, 2), disk })
+        Ok(Cut { how, moment: moment(time, job.seed), seed: step_seed(job.seed, 2), disk, way })
     }
 
     /// Waits for the moment, which is counted from what is told first, and strikes; before it where the load is over by then.
@@ -72,6 +75,9 @@ impl Cut {
         // With the child that saves for it: it would go on, and nothing of a machine without power does.
         kill_process_group(server, Signal::KILL)
             .map_err(|errno| failed(format!("the server cannot be killed: {errno}")))?;
+        if let Some(way) = self.way.as_ref().filter(|_| self.how == Lose::Power) {
+            way.cut();
+        }
         if let Some(disk) = &self.disk {
             disk.put(&[&format!("power-cut:seed={}", self.seed)])?;
         }
@@ -147,8 +153,13 @@ impl Cell<'_> {
         self.helper.take().map_or(Ok(()), |helper| Ok(helper.end()?))
     }
 
-    /// Starts it again with what its folder holds; the reason, where it does not start.
+    /// Starts it again with what its folder holds, or has its replica take over; the reason, where neither can be.
     pub fn again(&mut self, site: Site<'_>) -> Option<String> {
+        match self.take_over() {
+            Ok(true) => return None,
+            Ok(false) => {}
+            Err(error) => return Some(format!("its replica does not take over: {error}")),
+        }
         // Its last words are those of this start.
         let _ = std::fs::remove_file(self.dir.join(super::LOG));
         match launch(self.server, &self.dir, site) {
@@ -207,6 +218,7 @@ impl Cell<'_> {
             keys: lost.of,
             logical: Bytes(outcome.write.bytes),
             lost: Some(lost),
+            replica: self.server.delay,
             ..Served::default()
         }
     }

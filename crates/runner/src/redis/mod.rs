@@ -3,6 +3,7 @@
 
 mod lose;
 mod media;
+mod replica;
 mod requests;
 mod spikes;
 
@@ -20,6 +21,7 @@ use change::{Folder, Helper, Journal};
 use engine::{Control as Cancel, Ended, Endpoint, Keys, Outcome, Target};
 use observe::stalls::Watch;
 use redisd::{Address, Control, Info, Start, with_way_out};
+use replica::Replica;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
@@ -57,6 +59,9 @@ pub(crate) struct Cell<'a> {
     control: Control,
     helper: Option<Helper>,
     child: Child,
+    replica: Option<Replica>,
+    /// The folder of the replica that took its place.
+    taken_over: Option<Folder>,
     /// Its folder.
     dir: PathBuf,
     /// The same where it is journalled: on an emulated disk it goes with that.
@@ -89,8 +94,22 @@ impl<'a> Cell<'a> {
             std::fs::create_dir(&dir).map_err(failed)?;
         }
         let (address, control, helper, child) = launch(server, &dir, site)?;
+        let helper = Some(helper);
         let greeting = server.password().map(greeting).unwrap_or_default();
-        Ok(Cell { server, address, control, helper: Some(helper), child, dir, folder, greeting, spikes: None })
+        let replica = Replica::of(server, &address, site)?;
+        Ok(Cell {
+            server,
+            address,
+            control,
+            helper,
+            child,
+            replica,
+            taken_over: None,
+            dir,
+            folder,
+            greeting,
+            spikes: None,
+        })
     }
 
     /// Where it answers.
@@ -153,6 +172,7 @@ impl<'a> Cell<'a> {
     /// What it is before the load, once all that was held back is written.
     pub fn before(&mut self, disk: Option<&str>) -> Result<Before, RunError> {
         self.settle();
+        self.link_up()?;
         let info = self.control.info().map_err(failed)?;
         for order in ["CONFIG RESETSTAT", "SLOWLOG RESET", "LATENCY RESET"] {
             self.control.order(order).map_err(failed)?;
@@ -239,6 +259,7 @@ impl<'a> Cell<'a> {
             written: disk.and_then(written).zip(before.written).map(|(after, before)| Bytes(after - before)),
             logical: Bytes(outcome.write.bytes),
             spikes: self.spikes.take().map(Box::new),
+            replica: self.server.delay,
             ..Served::default()
         })
     }
@@ -318,6 +339,8 @@ impl<'a> Cell<'a> {
         let mut troubles: Vec<RunError> =
             self.helper.take().and_then(|helper| helper.end().err()).map(RunError::from).into_iter().collect();
         let _ = self.child.wait();
+        troubles.extend(self.replica.take().map(Replica::end).unwrap_or_default());
+        troubles.extend(self.taken_over.take().and_then(|folder| folder.remove().err()).map(RunError::from));
         match self.folder {
             Some(folder) => troubles.extend(folder.remove().err().map(RunError::from)),
             None => drop(std::fs::remove_dir_all(&self.dir)),

@@ -27,12 +27,13 @@ impl Running<'_, '_> {
         cell.settle();
         targets.media().flush(&server.medium)?;
         let version = cell.version()?;
+        cell.link_up()?;
         targets.media().begin_trouble(&server.medium)?;
         let disk = match how {
             Lose::Power => targets.media().take_power(&server.medium),
             Lose::Kill => None,
         };
-        let cut = Cut::new(how, &step.job, disk)?;
+        let cut = Cut::new(how, &step.job, disk, cell.way())?;
         let run = |sink: &mut dyn FnMut(Heard<'_>)| cell.run_until_lost(&step.job, &cut, cancel, sink);
         let (mut outcome, gone) = self.watched(step, Some(disks), account, run)?;
         let each = std::mem::take(&mut outcome.each);

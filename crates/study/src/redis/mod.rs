@@ -295,6 +295,11 @@ fn why(cell: &RedisCell, steps: &[&StepView<'_>], served: Option<&Served>) -> St
         (Some(server), _) => parts.push(format!("the server's main thread is {} % busy", percent(server))),
         (None, _) => {}
     }
+    if let Some(delay) = served.replica {
+        parts.push(format!(
+            "each write is sent to a replica {delay} off, which runs on this machine, too, and takes its share of the processors"
+        ));
+    }
     if served.forks > 0 {
         let took = served.last_fork.map_or_else(String::new, |time| format!(" ({time})"));
         parts.push(format!("{} forked{took}, {} copied for it", times(served.forks), served.copied));

@@ -132,6 +132,7 @@ fn plan(args: &RedisArgs) -> Result<Plan> {
             RedisLose::Kill => Lose::Kill,
             RedisLose::Power => Lose::Power,
         }),
+        delay: parsed::<Nanos>("--delay", &args.delay)?,
         as_published: args.as_published,
         seed: args.seed,
     };
