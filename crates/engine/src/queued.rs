@@ -37,6 +37,12 @@ pub(crate) trait Queue {
     /// Sends; waits for at least one completion if told to, for so long at most.
     fn enter(&mut self, wait: bool, at_most: Option<Duration>) -> Result<(), i32>;
     fn reap(&mut self) -> Option<(u32, i32)>;
+    /// When what was reaped last was sent and when its answer was there, in ticks, where that is known better than by the stamps
+    /// around `enter`.
+    #[inline(always)]
+    fn stamps(&self) -> Option<(u64, u64)> {
+        None
+    }
     /// Has all that was sent completed, though it may not have been reaped?
     fn is_all_done(&self) -> bool;
     /// Makes durable, at once.
@@ -137,7 +143,14 @@ impl<Q: Queue> Loop<'_, '_, '_, Q> {
             for _ in 0..most {
                 let Some((slot, result)) = self.queue.reap() else { break };
                 completed += 1;
-                self.complete(slot, result, now);
+                let mut then = now;
+                if let Some((sent, answered)) = self.queue.stamps() {
+                    let closed = self.worker.schedule.is_none();
+                    let state = &mut self.slots[slot as usize];
+                    (state.begin, state.due) = (sent, if closed { sent } else { state.due });
+                    then = answered;
+                }
+                self.complete(slot, result, then);
             }
         }
     }

@@ -99,7 +99,7 @@ impl<'a> Setup<'a> {
                 let timeline = gate.arrive(Ok(Vec::new()))?;
                 Some(touch::touch(self.worker(&share, meter, timeline), region))
             }
-            Target::Keys(keys) => match Connections::new(&keys, job, thread, self.stop) {
+            Target::Keys(keys) => match Connections::new(&keys, job, thread, (self.clock, self.stop)) {
                 Ok(mut connections) => {
                     let connections_room = connections.slots();
                     let timeline = gate.arrive(Ok(Vec::new()))?;

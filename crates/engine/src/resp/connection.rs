@@ -13,6 +13,7 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
+use sys::clock::Clock;
 
 /// For a connection to be made and greeted: a server that loads its data set answers, and says so.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -23,12 +24,23 @@ pub(super) struct Connection {
     socket: OwnedFd,
     output: Vec<u8>,
     sent: usize,
-    /// Slot and bytes of each request that is not answered.
-    asked: VecDeque<(u32, u32)>,
+    /// What is not answered.
+    asked: VecDeque<Asked>,
+    /// The last so many of them were not sent yet.
+    fresh: usize,
     replies: Replies,
     pipeline: usize,
     /// It takes nothing any more, for this reason; what the server said before may still be there.
     pub(super) broken: Option<i32>,
+}
+
+/// A request on its way.
+#[derive(Debug, Clone, Copy)]
+struct Asked {
+    slot: u32,
+    len: u32,
+    /// When it was sent, in ticks.
+    sent: u64,
 }
 
 /// What a look at a socket brought.
@@ -72,7 +84,7 @@ impl Connection {
         rustix::io::ioctl_fionbio(&socket, true).map_err(|errno| failed(errno.into()))?;
         let pipeline = keys.pipeline.max(1) as usize;
         let (output, asked) = (Vec::with_capacity(room), VecDeque::with_capacity(pipeline));
-        Ok(Connection { socket, output, sent: 0, asked, replies: Replies::new(), pipeline, broken: None })
+        Ok(Connection { socket, output, sent: 0, asked, fresh: 0, replies: Replies::new(), pipeline, broken: None })
     }
 
     /// Requests that may be on the way.
@@ -97,12 +109,15 @@ impl Connection {
     #[inline]
     pub(super) fn ask(&mut self, slot: u32, op: &Op, commands: &mut Commands) {
         commands.write(op, &mut self.output);
-        self.asked.push_back((slot, op.len));
+        self.asked.push_back(Asked { slot, len: op.len, sent: 0 });
+        self.fresh += 1;
     }
 
     /// True when all was sent.
     #[inline]
-    pub(super) fn send(&mut self) -> io::Result<bool> {
+    pub(super) fn send(&mut self, clock: Clock) -> io::Result<bool> {
+        let now = clock.ticks();
+        self.asked.iter_mut().rev().take(std::mem::take(&mut self.fresh)).for_each(|asked| asked.sent = now);
         while self.has_unsent() {
             match rustix::net::send(&self.socket, &self.output[self.sent..], SendFlags::NOSIGNAL) {
                 Ok(bytes) => self.sent += bytes,
@@ -116,25 +131,31 @@ impl Connection {
         Ok(true)
     }
 
-    /// Reads once, and tells slot and bytes of what is answered.
+    /// Reads once, and tells slot and bytes of what is answered, when it was sent, and that it is so now.
     #[inline]
-    pub(super) fn receive(&mut self, input: &mut [u8], mut answered: impl FnMut(u32, u32)) -> io::Result<Arrived> {
+    pub(super) fn receive(
+        &mut self,
+        input: &mut [u8],
+        clock: Clock,
+        mut answered: impl FnMut(u32, u32, (u64, u64)),
+    ) -> io::Result<Arrived> {
         let bytes = match rustix::net::recv(&self.socket, &mut *input, RecvFlags::empty()).map(|(bytes, _)| bytes) {
             Ok(0) => return Err(Errno::CONNRESET.into()),
             Ok(bytes) => bytes,
             Err(Errno::AGAIN | Errno::INTR) => return Ok(Arrived::All),
             Err(errno) => return Err(errno.into()),
         };
+        let now = clock.ticks();
         let (asked, mut refused) = (&mut self.asked, None);
         self.replies.take(&input[..bytes], |reply| {
-            let Some((slot, len)) = asked.pop_front() else { return };
+            let Some(Asked { slot, len, sent }) = asked.pop_front() else { return };
             match reply {
-                Reply::Fine => answered(slot, len),
+                Reply::Fine => answered(slot, len, (sent, now)),
                 Reply::Error(said) | Reply::Nonsense(said) if refused.is_none() => {
                     refused = Some((slot, String::from_utf8_lossy(said).trim().to_owned()));
                 }
                 // Refused as well; one is enough to end.
-                Reply::Error(_) | Reply::Nonsense(_) => answered(slot, len),
+                Reply::Error(_) | Reply::Nonsense(_) => answered(slot, len, (sent, now)),
             }
         });
         Ok(match refused {
@@ -146,7 +167,8 @@ impl Connection {
 
     /// Forgets what was asked, and tells the slots.
     pub(super) fn give_up(&mut self, mut told: impl FnMut(u32)) {
-        self.asked.drain(..).for_each(|(slot, _)| told(slot));
+        self.fresh = 0;
+        self.asked.drain(..).for_each(|asked| told(asked.slot));
     }
 }
 

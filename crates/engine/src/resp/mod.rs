@@ -1,6 +1,7 @@
 //! A key-value server that speaks RESP (Redis, Valkey) as a target: block *i* of the region is key *i*, a read is a GET, a write is
 //! a SET of so many bytes. Each thread has connections of its own and one epoll; a socket is read once for each time that it has
-//! something, and what came is answered by the next request on it before the next socket is read.
+//! something. Several are read before the next requests go out, so that the server finds several when it looks; each has stamps of
+//! its own for that, from just before it is sent to just after its answer was read.
 
 mod commands;
 mod connection;
@@ -26,9 +27,14 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
+use sys::clock::Clock;
 
 /// The longest wait at a stretch, so that a cancelled job ends soon.
 const NAP: Duration = Duration::from_millis(20);
+/// Answers that are read before the next requests are sent: the server sleeps and is woken so many times less. From one, 4, 16 and 64
+/// sockets of 50 at a time they brought 157, 163, 163 and 175 thousand requests a second of the client's CPU over TCP, 294, 295, 353 and
+/// 319 over a Unix socket; with 16 requests on each, one socket is best.
+const READ: usize = 16;
 /// What is read from a socket at a time: the replies of 16 requests of 4 KiB.
 const INPUT: usize = 72 << 10;
 
@@ -67,6 +73,22 @@ pub(crate) fn memory(job: &Job) -> u64 {
     thread.saturating_mul(u64::from(job.threads))
 }
 
+/// An answer.
+#[derive(Debug, Clone, Copy)]
+struct Done {
+    slot: u32,
+    result: i32,
+    /// When it was sent and when it was answered, in ticks.
+    stamps: (u64, u64),
+}
+
+impl Done {
+    /// It failed, and took no time that counts.
+    fn failed(slot: u32, errno: i32) -> Self {
+        Done { slot, result: -errno, stamps: (0, 0) }
+    }
+}
+
 /// The connections of one thread.
 pub(crate) struct Connections<'a> {
     epoll: OwnedFd,
@@ -79,8 +101,11 @@ pub(crate) struct Connections<'a> {
     /// Those whose socket may have something.
     ready: VecDeque<u32>,
     events: Vec<Event>,
-    done: VecDeque<(u32, i32)>,
+    done: VecDeque<Done>,
+    /// Of what was reaped last.
+    stamps: (u64, u64),
     input: Vec<u8>,
+    clock: Clock,
     stop: &'a AtomicBool,
     /// What the server said when it refused a request.
     refused: Option<String>,
@@ -88,7 +113,12 @@ pub(crate) struct Connections<'a> {
 
 impl<'a> Connections<'a> {
     /// Connected, greeted, nothing asked.
-    pub(crate) fn new(keys: &Keys<'_>, job: &Job, thread: u32, stop: &'a AtomicBool) -> Result<Self, EngineError> {
+    pub(crate) fn new(
+        keys: &Keys<'_>,
+        job: &Job,
+        thread: u32,
+        (clock, stop): (Clock, &'a AtomicBool),
+    ) -> Result<Self, EngineError> {
         let system = |what| move |errno: Errno| EngineError::System { what, source: errno.into() };
         let epoll = epoll::create(CreateFlags::CLOEXEC).map_err(system("an epoll"))?;
         let pipeline = keys.pipeline.max(1);
@@ -112,7 +142,9 @@ impl<'a> Connections<'a> {
             ready: VecDeque::with_capacity(count as usize),
             events: Vec::with_capacity(count as usize),
             done: VecDeque::with_capacity(job.depth as usize),
+            stamps: (0, 0),
             input: vec![0; INPUT],
+            clock,
             stop,
             refused: None,
         })
@@ -132,7 +164,7 @@ impl<'a> Connections<'a> {
     fn send(&mut self) -> Result<(), i32> {
         while let Some(index) = self.unsent.pop() {
             let connection = &mut self.all[index as usize];
-            match connection.send() {
+            match connection.send(self.clock) {
                 Ok(true) => continue,
                 Ok(false) => {}
                 Err(error) => {
@@ -176,23 +208,25 @@ impl<'a> Connections<'a> {
         let connection = &mut self.all[index as usize];
         let was_full = connection.is_full();
         let done = &mut self.done;
-        let arrived = connection.receive(&mut self.input, |slot, len| done.push_back((slot, len as i32)));
+        let arrived = connection.receive(&mut self.input, self.clock, |slot, len, stamps| {
+            done.push_back(Done { slot, result: len as i32, stamps });
+        });
         match arrived {
             Ok(Arrived::All) => {
                 if let Some(errno) = connection.broken {
-                    connection.give_up(|slot| done.push_back((slot, -errno)));
+                    connection.give_up(|slot| done.push_back(Done::failed(slot, errno)));
                 }
             }
             Ok(Arrived::More) => self.ready.push_back(index),
             Ok(Arrived::Refused { slot, said }) => {
                 self.refused.get_or_insert(said);
-                self.done.push_back((slot, -libc_errno::EPROTO));
+                self.done.push_back(Done::failed(slot, libc_errno::EPROTO));
             }
             // Its own requests fail; what others have been answered meanwhile still counts.
             Err(error) => {
                 let errno = number(&error);
                 connection.broken = Some(errno);
-                connection.give_up(|slot| done.push_back((slot, -errno)));
+                connection.give_up(|slot| done.push_back(Done::failed(slot, errno)));
             }
         }
         if was_full && !connection.is_full() {
@@ -203,7 +237,7 @@ impl<'a> Connections<'a> {
     /// Nobody waits for what is on the way.
     fn give_up(&mut self) {
         for connection in &mut self.all {
-            connection.give_up(|slot| self.done.push_back((slot, -libc_errno::ECANCELED)));
+            connection.give_up(|slot| self.done.push_back(Done::failed(slot, libc_errno::ECANCELED)));
         }
     }
 }
@@ -229,7 +263,8 @@ impl Queue for Connections<'_> {
     fn issue(&mut self, slot: u32, piece: Piece) {
         let Piece::Transfer { op, .. } = piece else {
             // Nothing is made durable from here.
-            return self.done.push_back((slot, 0));
+            let now = self.clock.ticks();
+            return self.done.push_back(Done { slot, result: 0, stamps: (now, now) });
         };
         // A slot is free only while a connection has room.
         while let Some(&index) = self.roomy.front() {
@@ -244,7 +279,7 @@ impl Queue for Connections<'_> {
             connection.ask(slot, &op, &mut self.commands);
             return;
         }
-        self.done.push_back((slot, -libc_errno::EPIPE));
+        self.done.push_back(Done::failed(slot, libc_errno::EPIPE));
     }
 
     #[inline]
@@ -258,17 +293,26 @@ impl Queue for Connections<'_> {
         if self.ready.is_empty() {
             self.look(if wait { at_most.unwrap_or(NAP).min(NAP) } else { Duration::ZERO })?;
         }
-        match self.ready.pop_front() {
-            Some(index) => self.receive(index),
-            None if self.stop.load(Relaxed) => self.give_up(),
-            None => {}
+        if self.ready.is_empty() && self.stop.load(Relaxed) {
+            self.give_up();
+        }
+        while self.done.len() < READ {
+            let Some(index) = self.ready.pop_front() else { break };
+            self.receive(index);
         }
         Ok(())
     }
 
     #[inline]
     fn reap(&mut self) -> Option<(u32, i32)> {
-        self.done.pop_front()
+        let Done { slot, result, stamps } = self.done.pop_front()?;
+        self.stamps = stamps;
+        Some((slot, result))
+    }
+
+    #[inline(always)]
+    fn stamps(&self) -> Option<(u64, u64)> {
+        Some(self.stamps)
     }
 
     fn is_all_done(&self) -> bool {
