@@ -1,8 +1,9 @@
 //! A job: one steady I/O pattern, as data. It says what is asked; what really ran (engine, dropped features, reached
 //! depth) stands in the record. Defaults are those of [`Job::default`], stated beside each field.
 
-use crate::units::{Bytes, MIB, Nanos};
+use crate::units::{Bytes, MIB, Nanos, significant};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// Reads, writes, or a mix of both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,7 +61,8 @@ pub enum Order {
 pub enum Block {
     /// All the same.
     Fixed(Bytes),
-    /// Each operation picks a size by its weight; offsets are multiples of the smallest.
+    /// Each operation picks a size by its weight; offsets are multiples of the smallest. Of a key-value server they count keys, whatever
+    /// the length of a value.
     Split(Vec<(Bytes, u32)>),
 }
 
@@ -77,6 +79,32 @@ impl Block {
         match self {
             Block::Fixed(size) => *size,
             Block::Split(parts) => parts.iter().map(|(size, _)| *size).min().unwrap_or_default(),
+        }
+    }
+    /// The mean, by weight.
+    pub fn mean(&self) -> Bytes {
+        match self {
+            Block::Fixed(size) => *size,
+            Block::Split(parts) => {
+                let sum: u128 = parts.iter().map(|(size, weight)| u128::from(size.0) * u128::from(*weight)).sum();
+                let weights: u128 = parts.iter().map(|(_, weight)| u128::from(*weight)).sum();
+                Bytes((sum / weights.max(1)) as u64)
+            }
+        }
+    }
+}
+
+impl fmt::Display for Block {
+    /// `4 KiB`; of several each with its share: `64 B 70 %, 512 B 30 %`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Block::Fixed(size) => write!(f, "{size}"),
+            Block::Split(parts) => {
+                let all: u64 = parts.iter().map(|(_, weight)| u64::from(*weight)).sum();
+                let share = |weight: u32| significant(100.0 * f64::from(weight) / all.max(1) as f64);
+                let each = parts.iter().map(|(size, weight)| format!("{size} {} %", share(*weight)));
+                f.write_str(&each.collect::<Vec<_>>().join(", "))
+            }
         }
     }
 }
@@ -366,7 +394,10 @@ impl Job {
             parts.iter().map(|(size, weight)| format!("{size}/{weight}")).collect::<Vec<_>>().join(":")
         };
         if let Block::Split(parts) = &self.block
-            && (parts.is_empty() || parts.iter().any(|(size, _)| size.0 % self.block.smallest().0.max(1) != 0))
+            // A key's value has any length.
+            && (parts.is_empty()
+                || self.engine != Engine::Resp
+                    && parts.iter().any(|(size, _)| size.0 % self.block.smallest().0.max(1) != 0))
         {
             return range("bs", "a list of sizes that are multiples of the smallest", split(parts));
         }

@@ -9,6 +9,7 @@ pub mod decoding;
 pub mod job;
 pub mod known;
 pub mod latency;
+pub mod learned;
 pub mod little;
 pub mod outcome;
 pub mod plan;

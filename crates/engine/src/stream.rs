@@ -3,7 +3,7 @@
 use crate::geometry::Share;
 use crate::order::{Visits, below};
 use basics::Job;
-use basics::job::{Block, Direction, Order};
+use basics::job::{Block, Direction, Engine, Order};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
@@ -59,6 +59,8 @@ enum Sizes {
     Fixed(u32),
     /// Sizes with cumulated weights, each above 0 (see `Job::check`).
     Split(Vec<(u32, u64)>),
+    /// The same of values, each of a key of its own, that take no room from each other.
+    Values(Vec<(u32, u64)>),
 }
 
 impl Stream {
@@ -77,7 +79,8 @@ impl Stream {
                     sum += u64::from(*weight);
                     (size.0 as u32, sum)
                 };
-                Sizes::Split(parts.iter().map(cumulate).collect())
+                let parts = parts.iter().map(cumulate).collect();
+                if job.engine == Engine::Resp { Sizes::Values(parts) } else { Sizes::Split(parts) }
             }
         };
         let mix = match job.direction {
@@ -105,11 +108,9 @@ impl Stream {
         let len = match &self.sizes {
             // Only places that do not lie a block apart may have less than that before the end.
             Sizes::Fixed(len) => u64::from(*len).min(self.end - offset),
+            Sizes::Values(sizes) => chosen(sizes, &mut self.rng),
             Sizes::Split(sizes) => {
-                let total = sizes.last().map_or(1, |(_, sum)| *sum);
-                let pick = below(total, &mut self.rng);
-                let len = sizes.iter().find(|(_, sum)| pick < *sum).map_or(self.unit, |(len, _)| u64::from(*len));
-                let len = len.min(self.end - offset);
+                let len = chosen(sizes, &mut self.rng).min(self.end - offset);
                 self.visits.skip(len / self.unit - 1);
                 len
             }
@@ -120,6 +121,14 @@ impl Stream {
         };
         Op { offset, len: len.min(most) as u32, read }
     }
+}
+
+/// One of the sizes, by their weights.
+#[inline(always)]
+fn chosen(sizes: &[(u32, u64)], rng: &mut Xoshiro256PlusPlus) -> u64 {
+    let total = sizes.last().map_or(1, |(_, sum)| *sum);
+    let pick = below(total, rng);
+    sizes.iter().find(|(_, sum)| pick < *sum).map_or(0, |(len, _)| u64::from(*len))
 }
 
 #[cfg(test)]
@@ -145,6 +154,20 @@ mod tests {
             }
             assert!((7300..7700).contains(&small), "{small}");
         }
+    }
+
+    /// Each key is set once, whatever the length of its value.
+    #[test]
+    fn values_take_no_room_from_each_other() {
+        let block = Block::Split(vec![(Bytes(64), 70), (Bytes(500), 25), (Bytes(4096), 5)]);
+        let job = Job { block, order: Order::Sequential, engine: Engine::Resp, ..Job::default() };
+        job.check().unwrap();
+        let mut stream = Stream::new(&job, &share(64 * 10_000));
+        let ops: Vec<Op> = (0..10_000).map(|_| stream.next(u64::MAX)).collect();
+        assert!(ops.iter().enumerate().all(|(at, op)| op.offset == 8192 + 64 * at as u64));
+        let of = |len| ops.iter().filter(|op| op.len == len).count();
+        assert!((6800..7200).contains(&of(64)) && (400..600).contains(&of(4096)), "{} {}", of(64), of(4096));
+        assert_eq!(of(64) + of(500) + of(4096), 10_000);
     }
 
     /// Sequential operations of different sizes follow each other without gap or overlap, and wrap at the end.

@@ -194,7 +194,7 @@ impl Progress for Watched<'_> {
             Some(Target::Redis(server)) => Some(Cell {
                 mode: server.mode.name().to_owned(),
                 medium: server.medium.name(),
-                payload: step.job.block.largest().0,
+                payload: step.job.block.mean().0,
             }),
             _ => None,
         };

@@ -28,6 +28,11 @@ impl Info {
         self.0.get(key).map(String::as_str)
     }
 
+    /// Every field.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(key, value)| (key.as_str(), value.as_str()))
+    }
+
     /// A field that is a number.
     pub fn number(&self, key: &str) -> Option<u64> {
         self.get(key)?.parse().ok()

@@ -36,6 +36,22 @@ pub enum RedisError {
         /// The reason.
         why: String,
     },
+    /// A URL that is none of a server.
+    #[error("{url}: {why}")]
+    Url {
+        /// As it was typed, without a password.
+        url: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The server at a URL is not there, or does not do it.
+    #[error("the server at {url} cannot be looked at: {why}")]
+    AtUrl {
+        /// As it was typed, without a password.
+        url: String,
+        /// The reason.
+        why: String,
+    },
     /// It ended before it answered.
     #[error(
         "the server ended before it answered{}",

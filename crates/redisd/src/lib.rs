@@ -5,11 +5,13 @@
 mod control;
 mod error;
 mod far;
+mod learn;
 mod refusal;
 mod start;
 
 pub use control::{Control, Info, Spike};
 pub use error::RedisError;
 pub use far::{Far, Knife};
+pub use learn::look;
 pub use refusal::with_way_out;
 pub use start::{Address, Start, find, free_port};

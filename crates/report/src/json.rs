@@ -3,6 +3,7 @@
 
 mod advise;
 mod cells;
+mod learned;
 mod rows;
 
 pub use advise::{advice, rules};
@@ -14,6 +15,7 @@ use basics::cost::Cost;
 use basics::job::{Block, Entropy, Order, Pacing, Sync};
 use basics::little::{Audit, Verdict};
 use basics::{FailKind, Job, Known, Nanos, Plan};
+pub use learned::learned;
 use machine::{Ceiling, Hop, Machine, TierKind};
 use methods::Method;
 use record::{Failure, Record, RunHead, State, StepRecord};

@@ -38,7 +38,7 @@ pub(crate) fn rows(run: &RunView<'_>) -> Vec<Rows> {
 /// A Redis server's cells.
 fn served(run: &RunView<'_>) -> Rows {
     let cells = study::redis_cells(run);
-    let named = |cell: &RedisCell| format!("{} on {}, values of {}", cell.mode, cell.medium, cell.payload);
+    let named = |cell: &RedisCell| format!("{} on {}, values of {}", cell.mode, cell.medium, cell.values());
     let row = |cell: &RedisCell| {
         let ms = |pick: fn(&Percentiles) -> Option<f64>| {
             cell.lat.get().and_then(pick).map_or_else(|| "–".to_owned(), |us| significant(us / 1e3))

@@ -218,7 +218,7 @@ impl Running<'_, '_> {
         account: &mut StepRecord,
         cancel: &AtomicBool,
     ) -> Result<(), RunError> {
-        let whole = Bytes(server.keys * step.job.block.largest().0);
+        let whole = Bytes(server.keys * step.job.block.mean().0);
         let begun = Instant::now();
         let progress = &mut self.runner.progress;
         progress.serving(self.index, step, cell.address(), &disks);
@@ -233,7 +233,7 @@ impl Running<'_, '_> {
         if let Some(log) = log {
             served.lag = Some(redis::write_log(log, std::mem::take(&mut outcome.each))?);
         }
-        let served = Served { payload: step.job.block.largest(), ..served };
+        let served = Served { payload: step.job.block.mean(), ..served };
         account.region = Some(whole);
         account.load = Some(Box::new(Load { redis: Some(Box::new(served)), ..Load::default() }));
         write_account(outcome, account)

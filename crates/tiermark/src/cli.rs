@@ -482,12 +482,19 @@ pub struct LlmArgs {
 }
 
 /// What `load redis` takes.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct RedisArgs {
     /// Where the server's files lie; may be given more than once, in turns: a directory (a folder is made there), or a profile to
     /// emulate, by its name (sd-evo-pi5) or its TOML file; with a fault behind it that strikes under load (sd-evo-pi5+lying-flush).
-    #[arg(long, value_name = "DIR|PROFILE[+FAULT]", required_unless_present = "dashboard")]
+    #[arg(long, value_name = "DIR|PROFILE[+FAULT]", required_unless_present_any = ["dashboard", "learn"])]
     pub on: Vec<String>,
+    /// Look at a server that serves somebody (redis://[user:password@]host[:port][/db], unix:///path) without changing anything, and
+    /// say what load is like its own; with --on make that load, as far as nothing else is said.
+    #[arg(long, value_name = "URL", conflicts_with_all = ["as_published", "lose"])]
+    pub learn: Option<String>,
+    /// With --learn: listen to every command for so long, to see which keys are used. It costs that server up to half of its speed.
+    #[arg(long, value_name = "TIME", requires = "learn")]
+    pub monitor: Option<String>,
     /// Lose the server in the middle of each visit, at a moment that the seed chooses, start it again, and count the acknowledged
     /// writes that are gone. Each request sets a key of its own.
     #[arg(long, value_enum, conflicts_with_all = ["reads", "keys", "theta", "expires", "log", "repeat", "as_published"])]
@@ -503,8 +510,8 @@ pub struct RedisArgs {
     /// How far off the replica of --mode replica is, each way.
     #[arg(long, value_name = "TIME", default_value = "5ms")]
     pub delay: String,
-    /// Length of a value; may be given more than once. Default: 64, 512 and 4096.
-    #[arg(long, value_name = "BYTES")]
+    /// Length of a value, or several with their shares (64:70,512:25,4096:5); may be given more than once. Default: 64, 512 and 4096.
+    #[arg(long, value_name = "BYTES[:SHARE,…]")]
     pub payload: Vec<String>,
     /// Visits of each cell, in turns; the median is told. Default: 3, as published 5.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
@@ -518,9 +525,9 @@ pub struct RedisArgs {
     /// Requests on the way on each connection.
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub pipeline: u32,
-    /// GETs of a hundred requests; the others are SETs.
-    #[arg(long, default_value_t = 50, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=100))]
-    pub reads: u8,
+    /// GETs of a hundred requests; the others are SETs. Default: 50.
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=100))]
+    pub reads: Option<u8>,
     /// Different keys, all set before. Default: 100,000, or as many as take 128 MiB.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub keys: Option<u64>,
@@ -530,9 +537,9 @@ pub struct RedisArgs {
     /// A key is gone so long after it was set.
     #[arg(long, value_name = "TIME")]
     pub expires: Option<String>,
-    /// What values hold: half of each random, all of it, or nothing.
-    #[arg(long, value_enum, default_value_t = Content::Half)]
-    pub content: Content,
+    /// What values hold: half of each random, all of it, or nothing. Default: half.
+    #[arg(long, value_enum)]
+    pub content: Option<Content>,
     /// Requests of a visit. Default: 100,000, or as many as the time allows.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub operations: Option<u64>,

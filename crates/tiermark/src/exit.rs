@@ -7,6 +7,7 @@ use methods::MethodError;
 use profile::ProfileError;
 use quoted::QuoteError;
 use record::RecordError;
+use redisd::RedisError;
 use runner::{Finished, Kind, RunError};
 use slowdisk::SlowdiskError;
 use std::process::ExitCode;
@@ -43,6 +44,11 @@ fn status(error: &anyhow::Error) -> u8 {
     match error.downcast_ref::<MethodError>() {
         Some(MethodError::Missing { .. } | MethodError::Unusable { .. }) => return MISSING,
         Some(_) => return USAGE,
+        None => {}
+    }
+    match error.downcast_ref::<RedisError>() {
+        Some(RedisError::Url { .. }) => return USAGE,
+        Some(_) => return MISSING,
         None => {}
     }
     match error.downcast_ref::<RecordError>() {

@@ -19,8 +19,8 @@ pub struct Request {
     pub modes: Vec<Mode>,
     /// Where.
     pub media: Vec<Medium>,
-    /// Lengths of values.
-    pub payloads: Vec<Bytes>,
+    /// Lengths of values: one, or a mix.
+    pub payloads: Vec<Block>,
     /// Settings of redis.conf beside those of the modes.
     pub settings: BTreeMap<String, String>,
     /// How clients reach it.
@@ -83,7 +83,7 @@ impl Request {
                 self.connections, self.threads
             ));
         }
-        if self.payloads.iter().any(|payload| payload.0 == 0 || payload.0 > 512 * MIB) {
+        if self.payloads.iter().any(|payload| payload.smallest().0 == 0 || payload.largest().0 > 512 * MIB) {
             return refused("a value has between 1 B and 512 MiB; choose another --payload".to_owned());
         }
         if self.log.is_some() {
@@ -118,11 +118,11 @@ impl Request {
             for payload in &self.payloads {
                 for mode in &self.modes {
                     let keys = match self.lose {
-                        None => self.keys.unwrap_or_else(|| (DATA.0 / payload.0).clamp(1, KEYS)),
+                        None => self.keys.unwrap_or_else(|| (DATA.0 / payload.mean().0.max(1)).clamp(1, KEYS)),
                         // One for each request, and each thread has its own.
                         Some(_) => self.most_lost() + u64::from(self.threads),
                     };
-                    cells.push((plan.targets.len(), medium.name(), *mode, *payload));
+                    cells.push((plan.targets.len(), medium.name(), *mode, payload));
                     plan.targets.push(Target::Redis(Box::new(Server {
                         program: self.program.clone(),
                         mode: *mode,
@@ -142,7 +142,7 @@ impl Request {
         }
         for _ in 0..self.repeat.max(1) {
             for (target, medium, mode, payload) in &cells {
-                let job = Job { seed: step_seed(self.seed, plan.steps.len()), ..self.job(*payload) };
+                let job = Job { seed: step_seed(self.seed, plan.steps.len()), ..self.job(payload) };
                 let job = if self.lose.is_some() { self.fresh(job) } else { job };
                 let (name, tier) = (mode.name().to_owned(), Some(medium.clone()));
                 plan.steps.push(Step { name, tier, target: *target, job, may_fail: true, before: Vec::new() });
@@ -151,7 +151,7 @@ impl Request {
         Ok(plan)
     }
 
-    fn job(&self, payload: Bytes) -> Job {
+    fn job(&self, payload: &Block) -> Job {
         Job {
             direction: match self.reads {
                 0 => Direction::Write,
@@ -159,7 +159,7 @@ impl Request {
                 reads => Direction::Mixed { read_percent: reads },
             },
             order: self.order,
-            block: Block::Fixed(payload),
+            block: payload.clone(),
             depth: self.connections.div_ceil(self.threads.max(1)) * self.pipeline,
             threads: self.threads,
             separate_regions: false,
@@ -234,7 +234,7 @@ mod tests {
             program: "/usr/bin/redis-server".into(),
             modes: Mode::PUBLISHED.to_vec(),
             media: vec![Medium::Directory("/var/tmp".into()), Medium::Directory("/mnt".into())],
-            payloads: vec![Bytes(64), Bytes(512), Bytes(4096)],
+            payloads: [64, 512, 4096].map(|size| Block::Fixed(Bytes(size))).to_vec(),
             settings: BTreeMap::new(),
             link: Link::Tcp,
             connections: 50,
@@ -276,7 +276,7 @@ mod tests {
         assert!(few.plan().unwrap_err().to_string().contains("fewer threads"));
         let several = Request { log: Some("/tmp/log".into()), ..request() };
         assert!(several.plan().unwrap_err().to_string().contains("--repeat 1"));
-        let nothing = Request { payloads: vec![Bytes(0)], ..request() };
+        let nothing = Request { payloads: vec![Block::Fixed(Bytes(0))], ..request() };
         assert!(nothing.plan().unwrap_err().to_string().contains("--payload"));
     }
 

@@ -3,7 +3,7 @@
 
 use super::Stood;
 use basics::spikes::Cause;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 /// Shorter ones explain no request that anybody would call slow.
 pub(super) const SHORTEST: u64 = 100_000;
@@ -83,6 +83,11 @@ impl Follow {
         }
     }
 
+    /// Since when it has something to do and no processor.
+    pub fn waits_since(&self) -> Option<u64> {
+        self.away?.runnable
+    }
+
     /// It did something else, until then.
     pub fn stands(&mut self, cause: Cause, from: u64, until: u64, who: String) {
         if until.saturating_sub(from) >= SHORTEST || cause == Cause::Fork {
@@ -93,6 +98,54 @@ impl Follow {
     /// Until then nothing more is heard: what it is in now.
     pub fn end(&mut self, at: u64) {
         self.woken(at);
+    }
+}
+
+/// Who had a processor, as far as that is heard: the turns of the threads that are listened to, and who else was there last.
+#[derive(Debug, Default)]
+pub(super) struct Turns {
+    /// One of them has it since then.
+    since: Option<u64>,
+    /// From, until; the last ones.
+    done: VecDeque<(u64, u64)>,
+    /// Who had it before or after one of them.
+    other: Option<Previous>,
+}
+
+/// Turns that are remembered: those of a wait of 10 ms, and more.
+const TURNS: usize = 256;
+
+impl Turns {
+    /// It went from one to the next at this time; `None` is one that is listened to.
+    pub fn passed(&mut self, at: u64, from: Option<Previous>, to: Option<Previous>) {
+        match (from, self.since.take()) {
+            (Some(other), _) => self.see(other),
+            (None, Some(since)) => {
+                if self.done.len() == TURNS {
+                    self.done.pop_front();
+                }
+                self.done.push_back((since, at));
+            }
+            (None, None) => {}
+        }
+        match to {
+            Some(other) => self.see(other),
+            None => self.since = Some(at),
+        }
+    }
+
+    fn see(&mut self, other: Previous) {
+        // Nobody.
+        if other.pid != 0 {
+            self.other = Some(other);
+        }
+    }
+
+    /// Who else had it for most of this time; none where that were those that are listened to, or nobody is known.
+    pub fn mostly_another(&self, from: u64, until: u64) -> Option<&Previous> {
+        let ours: u64 = self.done.iter().map(|(a, b)| b.min(&until).saturating_sub(*a.max(&from))).sum();
+        let running = self.since.map_or(0, |since| until.saturating_sub(since.max(from)));
+        self.other.as_ref().filter(|_| 2 * (ours + running) < until.saturating_sub(from))
     }
 }
 
@@ -200,5 +253,21 @@ mod tests {
         syncs.explain(1, 100 * MS, &mut stood);
         let seen: Vec<_> = stood.iter().map(|s| (s.cause, s.from / MS, s.until / MS)).collect();
         assert_eq!(seen, [(Cause::OwnSync, 9, 20), (Cause::PendingSync, 31, 39), (Cause::Disk, 50, 60)]);
+    }
+
+    #[test]
+    fn who_had_the_processor_longest_is_whom_one_waited_for() {
+        let hog = || Some(Previous { pid: 9, comm: "sh".to_owned() });
+        let mut turns = Turns::default();
+        assert_eq!(turns.mostly_another(0, 10), None, "nobody was seen");
+        // The load runs from 1 to 2 and from 8 to 9 ms, the hog between and after.
+        turns.passed(MS, hog(), None);
+        turns.passed(2 * MS, None, hog());
+        turns.passed(8 * MS, hog(), None);
+        assert_eq!(turns.mostly_another(2 * MS, 9 * MS), hog().as_ref());
+        assert_eq!(turns.mostly_another(8 * MS, 9 * MS), None);
+        assert_eq!(turns.mostly_another(MS, 2 * MS), None);
+        turns.passed(9 * MS, None, Some(Previous { pid: 0, comm: String::new() }));
+        assert_eq!(turns.mostly_another(0, 12 * MS), hog().as_ref());
     }
 }

@@ -5,7 +5,7 @@
 mod follow;
 
 use basics::spikes::Cause;
-use follow::{Follow, Previous, Syncs};
+use follow::{Follow, Previous, Syncs, Turns};
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
@@ -164,6 +164,8 @@ struct Watcher {
     /// Whether a thread is this program's.
     ours: HashMap<u32, bool>,
     syncs: Syncs,
+    /// Of each processor.
+    turns: HashMap<u32, Turns>,
     /// The processor that the main thread was on last.
     cpu: u32,
     stolen: Option<(u64, Vec<u64>)>,
@@ -180,6 +182,7 @@ impl Watcher {
             children: HashSet::new(),
             ours: HashMap::new(),
             syncs: Syncs::default(),
+            turns: HashMap::new(),
             cpu: 0,
             stolen: None,
             lacks,
@@ -200,6 +203,7 @@ impl Watcher {
                 } else if let Some(thread) = self.numbered(met, "prev_comm") {
                     self.load.entry(from).or_insert((thread, Follow::default())).1.left(met.at, state);
                 }
+                self.passed(met, from, to);
                 let follow = match self.load.get_mut(&to) {
                     _ if to == self.server => {
                         self.cpu = met.cpu;
@@ -208,12 +212,21 @@ impl Watcher {
                     Some((_, load)) => load,
                     None => return,
                 };
-                let previous = Previous { pid: from, comm: met.text("prev_comm").unwrap_or_default() };
+                let mut previous = Previous { pid: from, comm: met.text("prev_comm").unwrap_or_default() };
                 let (server, children, ours) = (self.server, &self.children, &mut self.ours);
+                let mut mine = |pid: u32| pid == server || is_ours(ours, pid);
+                // The last one before it may have had the processor for a moment only.
+                if previous.pid != 0
+                    && mine(previous.pid)
+                    && let Some(since) = follow.waits_since()
+                    && let Some(other) = self.turns.get(&met.cpu).and_then(|turns| turns.mostly_another(since, met.at))
+                {
+                    previous = other.clone();
+                }
                 follow.back(met.at, previous, |previous| match previous.pid {
                     0 => Cause::Steal,
                     pid if children.contains(&pid) => Cause::Child,
-                    pid if pid == server || is_ours(ours, pid) => Cause::Load,
+                    pid if mine(pid) => Cause::Load,
                     _ => Cause::Processor,
                 });
             }
@@ -232,6 +245,16 @@ impl Watcher {
             Point::SyncEnter => self.syncs.enter(met.tid, met.at),
             Point::SyncExit => self.syncs.exit(met.tid, met.at),
         }
+    }
+
+    /// A processor went from one thread to another.
+    fn passed(&mut self, met: &Met<'_>, from: u32, to: u32) {
+        let other = |pid: u32, field: &str| {
+            let comm = met.text(field).unwrap_or_default();
+            (pid != self.server && !comm.starts_with(&self.prefix)).then_some(Previous { pid, comm })
+        };
+        let (from, to) = (other(from, "prev_comm"), other(to, "next_comm"));
+        self.turns.entry(met.cpu).or_default().passed(met.at, from, to);
     }
 
     /// Its number, of a thread of the load.

@@ -3,8 +3,8 @@
 
 use super::Entry;
 use super::charts::short;
+use basics::Known;
 use basics::units::{grouped, significant};
-use basics::{Bytes, Known};
 use serde::Serialize;
 use serde_json::{Value, json};
 use study::{Percentiles, RedisCell, StepView};
@@ -61,20 +61,18 @@ struct Published {
 /// The cells of a run that loaded a server.
 pub fn served(entry: &Entry<'_>, heading: Option<&str>, color: &dyn Fn(&str) -> usize) -> Option<Served> {
     let cells = study::redis_cells(&entry.view);
-    let mut payloads: Vec<Bytes> = Vec::new();
-    cells.iter().for_each(|cell| payloads.extend((!payloads.contains(&cell.payload)).then_some(cell.payload)));
-    let table = |payload: Bytes| {
-        let of_it: Vec<&RedisCell> = cells.iter().filter(|cell| cell.payload == payload).collect();
+    let table = |(values, of_it): (String, Vec<&RedisCell>)| {
         let best = of_it.iter().filter_map(|cell| cell.ops_per_s.get().copied()).fold(0.0, f64::max);
-        let published = if entry.record.run.plan.as_published { study::published_redis(payload) } else { Vec::new() };
+        let quotes = of_it.first().filter(|cell| entry.record.run.plan.as_published && cell.mix.is_none());
+        let published = quotes.map_or_else(Vec::new, |cell| study::published_redis(cell.payload));
         Table {
-            payload: payload.to_string(),
+            payload: values,
             was_lost: of_it.iter().any(|cell| cell.lost.is_some()),
             rows: of_it.iter().map(|cell| row(cell, best, color(&cell.medium))).collect(),
             published: published.into_iter().map(quoted).collect(),
         }
     };
-    let tables: Vec<Table> = payloads.into_iter().map(table).collect();
+    let tables: Vec<Table> = study::by_values(&cells).into_iter().map(table).collect();
     (!tables.is_empty()).then(|| Served { heading: heading.map(str::to_owned), tables })
 }
 
@@ -140,7 +138,7 @@ pub fn late(step: &StepView<'_>) -> Value {
     json!({
         "way": step.name,
         "medium": step.tier,
-        "payload": step.job.block.largest().to_string(),
+        "payload": step.job.block.to_string(),
         "requests": requests.collect::<Vec<_>>(),
         "stalls": stalls.collect::<Vec<_>>(),
         "until": short(step.elapsed.secs()),

@@ -11,6 +11,7 @@ pub(super) fn cell(cell: &RedisCell) -> Value {
         .with("mode", cell.mode.as_str())
         .with("medium", cell.medium.as_str())
         .with("payload_B", cell.payload.0)
+        .maybe("payload_mix", cell.mix.as_deref())
         .known("ops_per_s", &cell.ops_per_s, |v| number(*v))
         .maybe("ops_per_s_range", cell.range_ops.map(pair))
         .known("lat_us", &cell.lat, percentiles)

@@ -4,8 +4,8 @@ use super::lay::{Align, Grid, Tone};
 use super::{Style, redis_loss};
 use crate::view::view;
 use crate::words;
+use basics::Known;
 use basics::units::{grouped, significant};
-use basics::{Bytes, Known};
 use record::Record;
 use study::{Percentiles, PublishedRedis, RedisCell};
 
@@ -17,18 +17,16 @@ pub(super) fn table(record: &Record, style: &Style) -> Option<String> {
     }
     let headline = study::redis_headline(&cells);
     let mut out = headline.map_or_else(String::new, |text| style.paragraph("", &text, Tone::Strong));
-    let mut payloads: Vec<Bytes> = Vec::new();
-    cells.iter().for_each(|cell| payloads.extend((!payloads.contains(&cell.payload)).then_some(cell.payload)));
-    for payload in payloads {
-        let of_it: Vec<&RedisCell> = cells.iter().filter(|cell| cell.payload == payload).collect();
+    for (values, of_it) in study::by_values(&cells) {
         out.push('\n');
         // Those of the article beside those that were measured as it did.
-        let quoted = if record.run.plan.as_published { study::published_redis(payload) } else { Vec::new() };
+        let quoted = of_it.first().filter(|cell| record.run.plan.as_published && cell.mix.is_none());
+        let quoted = quoted.map_or_else(Vec::new, |cell| study::published_redis(cell.payload));
         let was_lost = of_it.iter().any(|cell| cell.lost.is_some());
         out.push_str(&if was_lost {
-            redis_loss::one(payload, &of_it, style)
+            redis_loss::one(&values, &of_it, style)
         } else {
-            one(payload, &of_it, &quoted, style)
+            one(&values, &of_it, &quoted, style)
         });
     }
     for note in words::notes_of_steps(record) {
@@ -37,8 +35,8 @@ pub(super) fn table(record: &Record, style: &Style) -> Option<String> {
     Some(out)
 }
 
-fn one(payload: Bytes, cells: &[&RedisCell], quoted: &[PublishedRedis], style: &Style) -> String {
-    let title = format!("values of\n{payload}");
+fn one(values: &str, cells: &[&RedisCell], quoted: &[PublishedRedis], style: &Style) -> String {
+    let title = format!("values of\n{values}");
     let heads = [
         (title.as_str(), Align::Left),
         ("on\n", Align::Left),

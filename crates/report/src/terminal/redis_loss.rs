@@ -2,13 +2,13 @@
 
 use super::Style;
 use super::lay::{Align, Grid, Tone};
+use basics::Known;
 use basics::units::{grouped, significant};
-use basics::{Bytes, Known};
 use study::RedisCell;
 
 /// A row for each way on each medium.
-pub(super) fn one(payload: Bytes, cells: &[&RedisCell], style: &Style) -> String {
-    let title = format!("values of\n{payload}");
+pub(super) fn one(values: &str, cells: &[&RedisCell], style: &Style) -> String {
+    let title = format!("values of\n{values}");
     let heads = [
         (title.as_str(), Align::Left),
         ("on\n", Align::Left),

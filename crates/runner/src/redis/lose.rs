@@ -175,6 +175,7 @@ impl Cell<'_> {
     pub fn look_for(
         &mut self,
         each: &[Each],
+        unit: Bytes,
         cut: &Cut,
         gone: Gone,
         did_not_start: Option<String>,
@@ -184,7 +185,7 @@ impl Cell<'_> {
             Some(_) => true,
             None => self.control.info().map_err(failed)?.get("db0").is_none(),
         };
-        let mut missing = Missing::default();
+        let (mut missing, unit) = (Missing::default(), unit.0.max(1));
         for some in each.chunks(ASKED) {
             if interrupted.load(Relaxed) {
                 return Err(RunError::Interrupted);
@@ -193,7 +194,7 @@ impl Cell<'_> {
                 some.iter().for_each(|one| missing.add(one));
                 continue;
             }
-            let keys: Vec<String> = some.iter().map(|one| engine::key_name(one.offset.0 / one.len.0.max(1))).collect();
+            let keys: Vec<String> = some.iter().map(|one| engine::key_name(one.offset.0 / unit)).collect();
             let lengths = self.control.lengths(&keys).map_err(failed)?;
             let found = some.iter().zip(&lengths);
             found.filter(|(one, length)| one.len.0 != **length).for_each(|(one, _)| missing.add(one));

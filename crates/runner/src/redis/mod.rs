@@ -13,7 +13,7 @@ pub(crate) use requests::{new_log, write_log};
 
 use crate::RunError;
 use crate::pressed::Heard;
-use basics::job::{Block, Direction, Order, Pacing, Stop};
+use basics::job::{Direction, Order, Pacing, Stop};
 use basics::redis::{Medium, Served, Server};
 use basics::spikes::Spikes;
 use basics::{Bytes, Interval, Job, Nanos};
@@ -146,7 +146,6 @@ impl<'a> Cell<'a> {
         let job = Job {
             direction: Direction::Write,
             order: Order::Sequential,
-            block: Block::Fixed(job.block.largest()),
             depth: CONNECTIONS * PIPELINE,
             threads: 1,
             pacing: Pacing::Closed,

@@ -49,9 +49,9 @@ impl Running<'_, '_> {
             Some(why) => Some(format!("its file system is gone: {why}")),
             None => cell.again(targets.site(program)),
         };
-        let lost = cell.look_for(&each, &cut, gone, did_not_start, cancel)?;
+        let lost = cell.look_for(&each, step.job.block.smallest(), &cut, gone, did_not_start, cancel)?;
         let served = cell.account_of_lost(version, &outcome, lost);
-        let served = Served { payload: step.job.block.largest(), ..served };
+        let served = Served { payload: step.job.block.mean(), ..served };
         account.load = Some(Box::new(Load { redis: Some(Box::new(served)), ..Load::default() }));
         // That its connections broke is what was meant to happen.
         outcome.ended = Ended::Time;

@@ -103,12 +103,12 @@ impl Loss {
 pub(super) fn headline(cells: &[RedisCell]) -> Option<String> {
     let how = cells.iter().find_map(|cell| cell.lost.as_ref())?.how;
     // Of the shortest values, where all are in the table.
-    let payload = cells.iter().map(|cell| cell.payload).min()?;
+    let values = cells.iter().min_by_key(|cell| cell.payload)?.values();
     let mut said = Vec::new();
     for mode in Mode::ALL {
         let losses: Vec<String> = cells
             .iter()
-            .filter(|cell| cell.mode == mode.name() && cell.payload == payload)
+            .filter(|cell| cell.mode == mode.name() && cell.values() == values)
             .filter_map(|cell| Some(format!("{} on {}", cell.lost.as_ref()?.in_words(), cell.medium)))
             .collect();
         if !losses.is_empty() {

@@ -1,17 +1,19 @@
 //! What a Redis server under load says about the ways to keep its data and the media they are kept on: a cell for each way, medium
 //! and length of values, over all its visits, what it costs against keeping nothing, and who was the limit.
 
+mod learned;
 mod loss;
 mod published;
 mod spikes;
 
+pub use learned::{Learned, learned};
 pub use loss::Loss;
 pub use published::{PublishedRedis, published_redis};
 pub use spikes::{Explained, Late, LateRequests, Reason};
 
 use crate::load::unmeasured;
 use crate::model::{RunView, StepView};
-use basics::job::Engine;
+use basics::job::{Block, Engine};
 use basics::redis::{Mode, Served};
 use basics::stats::median;
 use basics::units::significant;
@@ -46,8 +48,10 @@ pub struct RedisCell {
     pub mode: String,
     /// The medium.
     pub medium: String,
-    /// Length of a value.
+    /// Length of a value, in the mean.
     pub payload: Bytes,
+    /// Which lengths there were and how many of each, where they differed.
+    pub mix: Option<String>,
     /// Requests a second; the median of the visits, as all that follows.
     pub ops_per_s: Known<f64>,
     /// Least and most, where there was more than one visit.
@@ -80,6 +84,26 @@ pub struct RedisCell {
     pub why: String,
 }
 
+impl RedisCell {
+    /// The lengths of its values, in words.
+    pub fn values(&self) -> String {
+        self.mix.clone().unwrap_or_else(|| self.payload.to_string())
+    }
+}
+
+/// Cells with values of the same lengths, in their order.
+pub fn by_values(cells: &[RedisCell]) -> Vec<(String, Vec<&RedisCell>)> {
+    let mut groups: Vec<(String, Vec<&RedisCell>)> = Vec::new();
+    for cell in cells {
+        let values = cell.values();
+        match groups.iter_mut().find(|(of, _)| *of == values) {
+            Some((_, group)) => group.push(cell),
+            None => groups.push((values, vec![cell])),
+        }
+    }
+    groups
+}
+
 /// What one visit gives.
 struct Visit<'a> {
     ops: f64,
@@ -95,7 +119,7 @@ struct Visit<'a> {
 
 /// The cells of a run, in the order of its plan; empty where no Redis server was loaded.
 pub fn redis_cells(run: &RunView<'_>) -> Vec<RedisCell> {
-    let mut keys: Vec<(&str, &str, Bytes)> = Vec::new();
+    let mut keys: Vec<Key<'_>> = Vec::new();
     for step in run.steps.iter().filter(|step| step.job.engine == Engine::Resp) {
         let key = key(step);
         if !keys.contains(&key) {
@@ -114,10 +138,10 @@ pub fn redis_cells(run: &RunView<'_>) -> Vec<RedisCell> {
     let base: Vec<_> = cells
         .iter()
         .filter(|cell| cell.mode == Mode::MemoryOnly.name())
-        .filter_map(|cell| Some((cell.medium.clone(), cell.payload, *cell.ops_per_s.get()?)))
+        .filter_map(|cell| Some((cell.medium.clone(), cell.values(), *cell.ops_per_s.get()?)))
         .collect();
     for cell in &mut cells {
-        let of = base.iter().find(|(medium, payload, _)| *medium == cell.medium && *payload == cell.payload);
+        let of = base.iter().find(|(medium, values, _)| *medium == cell.medium && *values == cell.values());
         cell.cost_percent = match (of, cell.ops_per_s.get()) {
             (Some((.., most)), Some(ops)) if *most > 0.0 => Known::Is(100.0 * (1.0 - ops / most)),
             _ => Known::not_measured("memory-only was not measured beside it".to_owned()),
@@ -139,8 +163,8 @@ pub fn redis_headline(cells: &[RedisCell]) -> Option<String> {
     if let Some(lost) = loss::headline(cells) {
         return Some(lost);
     }
-    let payload = cells.iter().map(|cell| cell.payload).min()?;
-    let of_it = || cells.iter().filter(|cell| cell.payload == payload);
+    let values = cells.iter().min_by_key(|cell| cell.payload)?.values();
+    let of_it = || cells.iter().filter(|cell| cell.values() == values);
     let mut said = Vec::new();
     for mode in Mode::ALL.iter().filter(|mode| **mode != Mode::MemoryOnly) {
         let costs: Vec<String> = of_it()
@@ -154,16 +178,19 @@ pub fn redis_headline(cells: &[RedisCell]) -> Option<String> {
     if said.is_empty() {
         let cell = of_it().next()?;
         let rate = significant(*cell.ops_per_s.get()?);
-        return Some(format!("Values of {payload} are read and set {rate} times a second on {}.", cell.medium));
+        return Some(format!("Values of {values} are read and set {rate} times a second on {}.", cell.medium));
     }
-    Some(format!("Against keeping nothing, values of {payload} cost: {}.", said.join("; ")))
+    Some(format!("Against keeping nothing, values of {values} cost: {}.", said.join("; ")))
 }
 
-fn key<'a>(step: &StepView<'a>) -> (&'a str, &'a str, Bytes) {
-    (step.name, step.tier.unwrap_or_default(), step.job.block.largest())
+/// What the visits to a cell have in common: way, medium, lengths.
+type Key<'a> = (&'a str, &'a str, &'a Block);
+
+fn key<'a>(step: &StepView<'a>) -> Key<'a> {
+    (step.name, step.tier.unwrap_or_default(), &step.job.block)
 }
 
-fn cell((mode, medium, payload): (&str, &str, Bytes), steps: &[&StepView<'_>], processors: f64) -> RedisCell {
+fn cell((mode, medium, block): Key<'_>, steps: &[&StepView<'_>], processors: f64) -> RedisCell {
     let visits: Vec<Visit<'_>> =
         steps.iter().filter(|step| step.is_whole()).filter_map(|step| Visit::of(step, processors)).collect();
     let lack = || Why::NotMeasured(unmeasured(steps).to_owned());
@@ -179,7 +206,8 @@ fn cell((mode, medium, payload): (&str, &str, Bytes), steps: &[&StepView<'_>], p
     let mut cell = RedisCell {
         mode: mode.to_owned(),
         medium: medium.to_owned(),
-        payload,
+        payload: block.mean(),
+        mix: matches!(block, Block::Split(_)).then(|| block.to_string()),
         ops_per_s: middle(&|visit| Some(visit.ops)),
         range_ops: (visits.len() > 1).then_some(range),
         lat: of_all(&visits, |visit| visit.lat).map_or_else(|| Known::Unknown(lack()), Known::Is),

@@ -1,20 +1,23 @@
 //! `load redis`: what its options ask for, and its run. It takes no memory away, and needs root only for media that are emulated.
 
 use super::parsed;
-use crate::cli::{RedisArgs, RedisLink, RedisLose};
+use crate::cli::{Content, RedisArgs, RedisLink, RedisLose};
 use crate::context::Context;
 use crate::exit::{Missing, Usage};
 use crate::progress::Bar;
 use crate::verbs::run::{execute, execute_watched};
 use crate::{exit, out};
 use anyhow::Result;
-use basics::job::{Order, Pacing};
+use basics::job::{Block, Order, Pacing};
 use basics::redis::{Link, Lose, Medium, Mode};
 use basics::{Bytes, Nanos, Plan};
+use clap::ValueEnum;
 use exposition::{Live, Server, Watched};
 use machine::Root;
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
+use study::Learned;
 use workloads::redis::Request;
 
 /// Requests of a visit when nobody says how many or how long, as the third article has it.
@@ -26,6 +29,23 @@ pub fn redis(context: &Context, args: &RedisArgs) -> Result<ExitCode> {
         out::print_as_it_is(exposition::DASHBOARD)?;
         return Ok(ExitCode::SUCCESS);
     }
+    let mut args = args.clone();
+    if let Some(url) = &args.learn {
+        let monitor = args.monitor.as_deref().map(|time| parsed::<Nanos>("--monitor", time)).transpose()?;
+        let looked = redisd::look(url, monitor.map(|time| Duration::from_nanos(time.0)))?;
+        let learned = study::learned(&looked);
+        if args.on.is_empty() {
+            if context.json {
+                out::print_json(&report::json::learned(&learned))?;
+            } else {
+                out::show(&report::terminal::learned(&learned, &context.style), &context.style)?;
+            }
+            return Ok(ExitCode::SUCCESS);
+        }
+        out::beside(&report::terminal::learned(&learned, &context.style));
+        args.take(&learned)?;
+    }
+    let args = &args;
     let metrics = args.metrics.as_deref().map(exposition::address).transpose()?;
     let machine = machine::read(&Root::live());
     let plan = plan(args)?;
@@ -63,6 +83,28 @@ pub fn redis(context: &Context, args: &RedisArgs) -> Result<ExitCode> {
     Ok(exit::of_run(&finished))
 }
 
+impl RedisArgs {
+    /// What was learned, where nothing else was said.
+    fn take(&mut self, learned: &Learned) -> Result<()> {
+        let words = learned.words();
+        for pair in words.chunks_exact(2) {
+            let (name, value) = (pair[0].as_str(), &pair[1]);
+            match name {
+                "--payload" if self.payload.is_empty() => self.payload.push(value.clone()),
+                "--reads" if self.reads.is_none() => self.reads = Some(parsed(name, value)?),
+                "--keys" if self.keys.is_none() => self.keys = Some(parsed(name, value)?),
+                "--theta" if self.theta.is_none() => self.theta = Some(parsed(name, value)?),
+                "--expires" if self.expires.is_none() => self.expires = Some(value.clone()),
+                "--content" if self.content.is_none() => {
+                    self.content = Content::from_str(value, false).ok();
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
 /// What is to be done.
 fn plan(args: &RedisArgs) -> Result<Plan> {
     let program = match &args.server {
@@ -78,13 +120,13 @@ fn plan(args: &RedisArgs) -> Result<Plan> {
         modes.push(mode.parse::<Mode>().map_err(|why| Usage(format!("--mode {why}")))?);
     }
     for payload in &args.payload {
-        payloads.push(parsed::<Bytes>("--payload", payload)?);
+        payloads.push(lengths(payload)?);
     }
     if modes.is_empty() {
         modes = Mode::PUBLISHED.to_vec();
     }
     if payloads.is_empty() {
-        payloads = vec![Bytes(64), Bytes(512), Bytes(4096)];
+        payloads = [64, 512, 4096].map(|size| Block::Fixed(Bytes(size))).to_vec();
     }
     let mut media = Vec::new();
     for on in &args.on {
@@ -118,10 +160,10 @@ fn plan(args: &RedisArgs) -> Result<Plan> {
         connections: args.connections,
         threads: args.threads,
         pipeline: args.pipeline,
-        reads: args.reads,
+        reads: args.reads.unwrap_or(50),
         keys: args.keys,
         order: args.theta.map_or(Order::Uniform, |theta| Order::Zipf { theta }),
-        entropy: args.content.entropy(),
+        entropy: args.content.unwrap_or(Content::Half).entropy(),
         expires: args.expires.as_deref().map(|time| parsed::<Nanos>("--expires", time)).transpose()?,
         log: args.log.clone(),
         pacing,
@@ -137,6 +179,21 @@ fn plan(args: &RedisArgs) -> Result<Plan> {
         seed: args.seed,
     };
     Ok(request.plan()?)
+}
+
+/// One length, or several with their shares: `64:70,512:30`.
+fn lengths(payload: &str) -> Result<Block> {
+    if !payload.contains([':', ',']) {
+        return Ok(Block::Fixed(parsed("--payload", payload)?));
+    }
+    let wrong = || Usage(format!("--payload {payload}: a mix is lengths with their shares, such as 64:70,512:30"));
+    let mut parts = Vec::new();
+    for part in payload.split(',') {
+        let (size, weight) = part.split_once(':').ok_or_else(wrong)?;
+        let weight: u32 = weight.parse().ok().filter(|weight| *weight > 0).ok_or_else(wrong)?;
+        parts.push((parsed::<Bytes>("--payload", size)?, weight));
+    }
+    Ok(Block::Split(parts))
 }
 
 /// A directory, or a profile to emulate, with a fault or without.
