@@ -1,0 +1,348 @@
+//! What can be typed behind `load`: a workload, and what it takes.
+
+use super::{ModelArgs, When};
+use clap::{Args, Subcommand, ValueEnum};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Workloads.
+#[derive(Debug, Subcommand)]
+pub enum LoadVerb {
+    /// Touch memory that does not fit: how often it can be gone through on each tier, what a page fault costs there, and what
+    /// of the disk's own rate arrives.
+    Swap(Box<SwapArgs>),
+    /// Decode as a language model does, without the model: how many tokens a second it would make on each tier, and what bounds
+    /// them.
+    Decode(Box<DecodeArgs>),
+    /// Have a real runner (Ollama, llama-server) make tokens with a real model: how many a second on each tier, where the model's
+    /// bytes are meanwhile, and what bounds them.
+    Llm(Box<LlmArgs>),
+    /// Load a real redis-server: what each way to keep its data costs on each medium, in requests a second and in latency.
+    Redis(Box<RedisArgs>),
+    /// Be one of the processes that a workload is made of.
+    #[command(hide = true)]
+    Errand {
+        /// What to do, as JSON.
+        errand: String,
+    },
+}
+
+/// What `load swap` takes.
+#[derive(Debug, Args)]
+pub struct SwapArgs {
+    /// In which order the pages are touched.
+    #[arg(long, value_enum, default_value_t = Pattern::Cyclic)]
+    pub pattern: Pattern,
+    /// How much memory is touched.
+    #[arg(long, default_value = "1000M")]
+    pub size: String,
+    /// Change the pages instead of reading them.
+    #[arg(long)]
+    pub write: bool,
+    /// What the pages hold, which matters to zram and zswap: half of each page is random, all of it, or nothing.
+    #[arg(long, value_enum, default_value_t = Content::Half)]
+    pub content: Content,
+    /// Exponent of --pattern zipf.
+    #[arg(long, default_value_t = 1.2)]
+    pub theta: f64,
+    /// Distance of --pattern stride.
+    #[arg(long, default_value = "64KiB", value_name = "SIZE")]
+    pub stride: String,
+    /// Threads, each with its own part.
+    #[arg(long, default_value_t = 1)]
+    pub threads: u32,
+    /// How long each row is measured, once its memory is filled; default 15s.
+    #[arg(long, value_name = "TIME")]
+    pub runtime: Option<String>,
+    /// An eighth of all sizes and a tenth of the time.
+    #[arg(long)]
+    pub quick: bool,
+    /// Memory, tiers and the like.
+    #[command(flatten)]
+    pub pressed: PressedArgs,
+}
+
+/// What every workload takes: the memory that it has, and where the rest goes.
+#[derive(Debug, Args)]
+pub struct PressedArgs {
+    /// How much of it may stay in RAM: a memory cgroup with this limit is made for the run.
+    #[arg(long, value_name = "SIZE")]
+    pub memory: Option<String>,
+    /// Lock so much RAM away, as the first article did: of --memory, or of the machine where there is no memory cgroup.
+    #[arg(long, value_name = "SIZE", conflicts_with = "leave")]
+    pub lock: Option<String>,
+    /// Lock all that is available of the machine's RAM but so much.
+    #[arg(long, value_name = "SIZE", conflicts_with = "memory")]
+    pub leave: Option<String>,
+    /// End a row once everything that wants to run has waited for memory or I/O for so many per cent of ten seconds (PSI);
+    /// default: 95 without --memory, never with it.
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(1..=100))]
+    pub watchdog: Option<u8>,
+    /// What to swap to; may be given more than once, a row each: none, own (this machine's swap as it stands), zram,
+    /// zram:lz4, a directory (a file is made there), a block device that holds a swap area, a profile to emulate (optane-pi5); with a comma between them several at equal
+    /// priority; zswap+TIER for a compressed cache in front, zram+TIER for zram with a disk behind it.
+    #[arg(long, value_name = "TIER")]
+    pub swap: Vec<String>,
+    /// All rungs: none, zram, zswap over a file, a file, and emulated an Optane, two NVMe SSDs over USB at equal priority and
+    /// an SD card. Also what is taken when --swap is not given.
+    #[arg(long)]
+    pub ladder: bool,
+    /// Where the ladder's files are made.
+    #[arg(long, value_name = "DIR", default_value = "/var/tmp")]
+    pub disk: Option<PathBuf>,
+    /// Visit each tier so often, in turns.
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub repeat: u32,
+    /// vm.page-cluster meanwhile: 2 to the power of it are the pages read at a time.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=16))]
+    pub page_cluster: Option<u32>,
+    /// vm.swappiness meanwhile.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=200))]
+    pub swappiness: Option<u8>,
+    /// Where chance begins.
+    #[arg(long, default_value_t = 42)]
+    pub seed: u64,
+    /// Watch it meanwhile, and say how fast it would be with other amounts of memory: at these limits (as --memory, with commas
+    /// between them), or at some that are worth asking for. Takes up to a tenth of its speed, which is told.
+    #[arg(long, value_name = "LIMIT,…", num_args = 0..=1, default_missing_value = "")]
+    pub curve: Option<String>,
+    /// Say what would be done, and do nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// When to show progress.
+    #[arg(long, value_enum, default_value_t = When::Auto)]
+    pub progress: When,
+}
+
+/// What `load llm` takes.
+#[derive(Debug, Args)]
+pub struct LlmArgs {
+    /// A model's file (GGUF), or with --models the name under which Ollama knows it; may be given more than once.
+    #[arg(long, value_name = "FILE.gguf|NAME", required = true)]
+    pub model: Vec<String>,
+    /// Ollama's folder of models, such as ~/.ollama/models, whose models are named. Nothing is ever pulled.
+    #[arg(long, value_name = "DIR")]
+    pub models: Option<PathBuf>,
+    /// The runner.
+    #[arg(long, value_enum, default_value_t = Server::Ollama)]
+    pub runner: Server,
+    /// Its program; default: the one in PATH.
+    #[arg(long, value_name = "FILE")]
+    pub program: Option<PathBuf>,
+    /// One that runs already, such as 127.0.0.1:11434, and knows the models by name. It stays as it is, in all memory that
+    /// the machine has: take some away with --lock or --leave.
+    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with_all = ["program", "models", "memory", "mapped"])]
+    pub server: Option<SocketAddr>,
+    /// What is given.
+    #[arg(long, default_value = "Once upon a time there was a small computer with little memory. Every day it")]
+    pub prompt: String,
+    /// Tokens that are made.
+    #[arg(long, default_value_t = 32, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=100_000))]
+    pub tokens: u32,
+    /// Tokens for which it makes room.
+    #[arg(long, default_value_t = 2048, value_name = "N", value_parser = clap::value_parser!(u32).range(16..=1_000_000))]
+    pub context: u32,
+    /// Threads that compute; default: the runner's own choice.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub threads: Option<u32>,
+    /// The weights are mapped from their file; default: the runner's own choice, with Ollama read into memory.
+    #[arg(long)]
+    pub mapped: bool,
+    /// The weights are random: what was said becomes less likely, so that the model does not say one token for ever.
+    #[arg(long)]
+    pub random_weights: bool,
+    /// The table of the first article: its columns, memory taken away by locking it.
+    #[arg(long)]
+    pub as_published: bool,
+    /// The longest that a row's tokens take; what was made until then counts.
+    #[arg(long, value_name = "TIME", default_value = "3h")]
+    pub runtime: String,
+    /// Memory, tiers and the like.
+    #[command(flatten)]
+    pub pressed: PressedArgs,
+}
+
+/// What `load redis` takes.
+#[derive(Debug, Clone, Args)]
+pub struct RedisArgs {
+    /// Where the server's files lie; may be given more than once, in turns: a directory (a folder is made there), or a profile to
+    /// emulate, by its name (sd-evo-pi5) or its TOML file; with a fault behind it that strikes under load (sd-evo-pi5+lying-flush).
+    #[arg(long, value_name = "DIR|PROFILE[+FAULT]", required_unless_present_any = ["dashboard", "learn"])]
+    pub on: Vec<String>,
+    /// Look at a server that serves somebody (redis://[user:password@]host[:port][/db], unix:///path) without changing anything, and
+    /// say what load is like its own; with --on make that load, as far as nothing else is said.
+    #[arg(long, value_name = "URL", conflicts_with_all = ["as_published", "lose"])]
+    pub learn: Option<String>,
+    /// With --learn: listen to every command for so long, to see which keys are used. It costs that server up to half of its speed.
+    #[arg(long, value_name = "TIME", requires = "learn")]
+    pub monitor: Option<String>,
+    /// Lose the server in the middle of each visit, at a moment that the seed chooses, start it again, and count the acknowledged
+    /// writes that are gone. Each request sets a key of its own.
+    #[arg(long, value_enum, conflicts_with_all = ["reads", "keys", "theta", "expires", "log", "repeat", "as_published"])]
+    pub lose: Option<RedisLose>,
+    /// With --lose: visits of each cell, each with a moment of its own. Default: 5.
+    #[arg(long, value_name = "N", requires = "lose", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub seeds: Option<u32>,
+    /// How it keeps its data; may be given more than once: memory-only, rdb (with a BGSAVE in the middle), aof-everysec, aof-always,
+    /// aof-rewrite (everysec, rewritten in the middle), replica (nothing here, and each write sent to a second server). Default: the
+    /// first four.
+    #[arg(long, value_name = "MODE")]
+    pub mode: Vec<String>,
+    /// How far off the replica of --mode replica is, each way.
+    #[arg(long, value_name = "TIME", default_value = "5ms")]
+    pub delay: String,
+    /// Length of a value, or several with their shares (64:70,512:25,4096:5); may be given more than once. Default: 64, 512 and 4096.
+    #[arg(long, value_name = "BYTES[:SHARE,…]")]
+    pub payload: Vec<String>,
+    /// Visits of each cell, in turns; the median is told. Default: 3, as published 5.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub repeat: Option<u32>,
+    /// Clients, over all threads.
+    #[arg(long, default_value_t = 50, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub connections: u32,
+    /// Threads of the clients.
+    #[arg(long, default_value_t = 4, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub threads: u32,
+    /// Requests on the way on each connection.
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub pipeline: u32,
+    /// GETs of a hundred requests; the others are SETs. Default: 50.
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=100))]
+    pub reads: Option<u8>,
+    /// Different keys, all set before. Default: 100,000, or as many as take 128 MiB.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    pub keys: Option<u64>,
+    /// Some keys are asked for more than others, by a Zipf law of this exponent.
+    #[arg(long, value_name = "EXPONENT")]
+    pub theta: Option<f64>,
+    /// A key is gone so long after it was set.
+    #[arg(long, value_name = "TIME")]
+    pub expires: Option<String>,
+    /// What values hold: half of each random, all of it, or nothing. Default: half.
+    #[arg(long, value_enum)]
+    pub content: Option<Content>,
+    /// Requests of a visit. Default: 100,000, or as many as the time allows.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub operations: Option<u64>,
+    /// The longest that a visit takes; with --lose the time within which the server is lost, default 5s.
+    #[arg(long, value_name = "TIME")]
+    pub runtime: Option<String>,
+    /// So many requests a second, whether they are answered or not, at random moments; latency counts from the moment that was
+    /// meant. Default: the next once one is answered.
+    #[arg(long, value_name = "REQUESTS")]
+    pub rate: Option<f64>,
+    /// With --rate: at equal distances.
+    #[arg(long, requires = "rate")]
+    pub fixed_rate: bool,
+    /// Make this file, with a line for each request of one visit to one cell: when it was meant, how long after that it was sent,
+    /// and answered.
+    #[arg(long, value_name = "FILE.csv")]
+    pub log: Option<PathBuf>,
+    /// How the clients reach it.
+    #[arg(long, value_enum, default_value_t = RedisLink::Tcp)]
+    pub link: RedisLink,
+    /// The server's program; default: the redis-server or valkey-server in PATH.
+    #[arg(long, value_name = "FILE")]
+    pub server: Option<PathBuf>,
+    /// A setting of redis.conf, which comes before the mode's; may be given more than once.
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub config: Vec<String>,
+    /// What an emulated disk holds.
+    #[arg(long, default_value = "2GiB", value_name = "SIZE")]
+    pub size: String,
+    /// As the third article did it: the median of five.
+    #[arg(long)]
+    pub as_published: bool,
+    /// Where chance begins.
+    #[arg(long, default_value_t = 42)]
+    pub seed: u64,
+    /// Serve what Prometheus reads, on loopback, while it runs: http://ADDRESS/metrics. Port 0 is any that is free.
+    #[arg(long, value_name = "127.0.0.1:PORT")]
+    pub metrics: Option<String>,
+    /// Print a dashboard for Grafana that shows what --metrics serves, and do nothing.
+    #[arg(long, exclusive = true)]
+    pub dashboard: bool,
+    /// Say what would be done, and do nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// When to show progress.
+    #[arg(long, value_enum, default_value_t = When::Auto)]
+    pub progress: When,
+}
+
+/// How a server is lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum RedisLose {
+    /// It is killed (SIGKILL); the machine goes on.
+    Kill,
+    /// The same, and the emulated disk is without power at once.
+    Power,
+}
+
+/// How clients reach a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum RedisLink {
+    /// TCP on loopback.
+    Tcp,
+    /// A Unix socket.
+    Unix,
+}
+
+/// A program that runs models.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Server {
+    /// Ollama.
+    Ollama,
+    /// llama.cpp's server.
+    LlamaServer,
+}
+
+/// What `load decode` takes.
+#[derive(Debug, Args)]
+pub struct DecodeArgs {
+    /// The model; its weights are made up.
+    #[command(flatten)]
+    pub model: ModelArgs,
+    /// Tokens that are given.
+    #[arg(long, default_value_t = 16, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub prompt: u32,
+    /// Tokens that are made.
+    #[arg(long, default_value_t = 16, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=100_000))]
+    pub tokens: u32,
+    /// The weights are pages of a file on the tier, not memory that is swapped there.
+    #[arg(long)]
+    pub mapped: bool,
+    /// Threads that compute; default: as many as there are processors.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub threads: Option<u32>,
+    /// The longest that a row's tokens take; what was made until then counts.
+    #[arg(long, value_name = "TIME", default_value = "10m")]
+    pub runtime: String,
+    /// Memory, tiers and the like.
+    #[command(flatten)]
+    pub pressed: PressedArgs,
+}
+
+/// An order of touches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Pattern {
+    /// Round and round, what a least-recently-used policy is worst at.
+    Cyclic,
+    /// Each page as likely as any other.
+    Random,
+    /// Few pages often, many seldom.
+    Zipf,
+    /// Pages at equal distances.
+    Stride,
+}
+
+/// What pages hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Content {
+    /// Nothing: the kernel need not even store them.
+    Zeros,
+    /// Half of each page random, half zeros: compresses 2:1.
+    Half,
+    /// Random: does not compress.
+    Random,
+}
