@@ -260,6 +260,9 @@ pub struct Served {
     /// What was gone after the server was lost, where it was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost: Option<Lost>,
+    /// Requests a second that the same clients made of a server that does nothing, where that was tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_limit: Option<f64>,
     /// How far off its replica was, each way, where it had one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replica: Option<Nanos>,

@@ -194,6 +194,7 @@ impl Running<'_, '_> {
         };
         let disks = own.map_or_else(below, |own| vec![own]);
         let mut cell = Cell::start(server, &dir, targets.site(program))?;
+        cell.find_limit(&step.job, targets.limits(), cancel);
         let done = match server.lose {
             Some(how) => self.lose(how, &mut cell, (server, step), disks, targets, account),
             None => {

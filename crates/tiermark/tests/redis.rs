@@ -62,6 +62,8 @@ fn every_way_on_every_medium_is_a_cell() {
         has_keys(lat, "p50 p95 p99 p99.9 max");
         assert!(of(lat, "p50") <= of(lat, "p99") && of(lat, "p99") <= of(lat, "max"), "{cell}");
         assert!(of(cell, "ops_per_s") > 100.0, "{cell}");
+        // Of a server that does nothing the clients get thousands.
+        assert!(of(cell, "client_limit_ops_per_s") > 1000.0, "{cell}");
     }
     // A card makes at most some hundred writes durable a second, for 50 clients each.
     let always = cell(&document, "aof-always", "sd-evo-pi5");

@@ -5,9 +5,11 @@
 
 mod commands;
 mod connection;
+mod null_server;
 mod replies;
 
 pub use commands::key_name;
+pub use null_server::NullServer;
 
 use crate::EngineError;
 use crate::blocking::libc_errno;

@@ -18,6 +18,7 @@ pub(super) fn cell(cell: &RedisCell) -> Value {
         .maybe("service_us", cell.service.as_ref().map(percentiles))
         .known("cost_percent", &cell.cost_percent, |v| number(*v))
         .maybe("client_bound", cell.client_bound)
+        .known("client_limit_ops_per_s", &cell.client_limit, |v| number(*v))
         .known("server_busy", &cell.server_busy, |v| number(*v))
         .known("client_busy", &cell.client_busy, |v| number(*v))
         .known("device_B_per_logical_B", &cell.written_per_byte, |v| number(*v))

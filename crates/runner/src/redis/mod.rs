@@ -1,12 +1,14 @@
 //! A Redis server for one step: started in a folder of its own on its medium, filled, loaded, looked at, ended. The media that are
 //! emulated disks live as long as the run.
 
+mod limit;
 mod lose;
 mod media;
 mod replica;
 mod requests;
 mod spikes;
 
+pub(crate) use limit::Limits;
 pub(crate) use lose::Cut;
 pub(crate) use media::Media;
 pub(crate) use requests::{new_log, write_log};
@@ -70,6 +72,8 @@ pub(crate) struct Cell<'a> {
     greeting: Vec<u8>,
     /// What the slowest requests of the last load met.
     spikes: Option<Spikes>,
+    /// Requests a second that its clients could make, where that was tried.
+    limit: Option<f64>,
 }
 
 /// Figures of a server that only grow.
@@ -109,6 +113,7 @@ impl<'a> Cell<'a> {
             folder,
             greeting,
             spikes: None,
+            limit: None,
         })
     }
 
@@ -259,6 +264,7 @@ impl<'a> Cell<'a> {
             logical: Bytes(outcome.write.bytes),
             spikes: self.spikes.take().map(Box::new),
             replica: self.server.delay,
+            client_limit: self.limit,
             ..Served::default()
         })
     }

@@ -23,6 +23,8 @@ use basics::{Bytes, Known, Latencies, Nanos, Why};
 const BEYOND: f64 = 10.0;
 /// A thread that is busy for so much of the time, and busier than the other side's, is the limit.
 const BUSY: f64 = 0.7;
+/// Clients that make so much of what they can against a server that does nothing are the limit.
+const NEAR: f64 = 0.85;
 /// A main thread that is busy for less waits for something else.
 const IDLE: f64 = 0.3;
 
@@ -64,6 +66,8 @@ pub struct RedisCell {
     pub cost_percent: Known<f64>,
     /// Whether the clients were the limit and not the server.
     pub client_bound: Option<bool>,
+    /// Requests a second that they made of a server that does nothing, where that was tried.
+    pub client_limit: Known<f64>,
     /// Busy share of the server's main thread.
     pub server_busy: Known<f64>,
     /// Busy share of the clients' threads.
@@ -203,17 +207,23 @@ fn cell((mode, medium, block): Key<'_>, steps: &[&StepView<'_>], processors: f64
     let (server_busy, client_busy) = (middle(&|visit| visit.server), middle(&|visit| visit.client));
     let client_bound =
         server_busy.get().zip(client_busy.get()).map(|(server, client)| client > server && *client > BUSY);
+    let (ops_per_s, client_limit) = (middle(&|visit| Some(visit.ops)), middle(&|visit| visit.served.client_limit));
+    // At a rate they do what they are told; and a server that is busy all the time is a limit itself.
+    let near = server_busy.get().is_some_and(|server| *server < BUSY)
+        && visits.iter().all(|visit| visit.service.is_none())
+        && ops_per_s.get().zip(client_limit.get()).is_some_and(|(ops, limit)| *ops > NEAR * limit);
     let mut cell = RedisCell {
         mode: mode.to_owned(),
         medium: medium.to_owned(),
         payload: block.mean(),
         mix: matches!(block, Block::Split(_)).then(|| block.to_string()),
-        ops_per_s: middle(&|visit| Some(visit.ops)),
+        ops_per_s,
         range_ops: (visits.len() > 1).then_some(range),
         lat: of_all(&visits, |visit| visit.lat).map_or_else(|| Known::Unknown(lack()), Known::Is),
         service: of_all(&visits, |visit| visit.service),
         cost_percent: Known::Unknown(lack()),
-        client_bound,
+        client_bound: client_bound.map(|busy| busy || near),
+        client_limit,
         server_busy,
         client_busy,
         written_per_byte: middle(&|visit| {
@@ -308,8 +318,12 @@ fn why(cell: &RedisCell, steps: &[&StepView<'_>], served: Option<&Served>) -> St
     let mut parts = cell.lost.as_ref().map_or_else(Vec::new, Loss::why);
     match (cell.server_busy.get(), cell.client_busy.get()) {
         (Some(server), Some(client)) if cell.client_bound == Some(true) => {
+            let limit = cell.client_limit.get();
+            let limit = limit.map_or_else(String::new, |limit| {
+                format!(" (a server that does nothing gets {} a second of them)", significant(*limit))
+            });
             parts.push(format!(
-                "the clients were the limit, {} % busy; the server's main thread was {} %: what it can do was not seen",
+                "the clients were the limit, {} % busy{limit}; the server's main thread was {} %: what it can do was not seen",
                 percent(client),
                 percent(server)
             ));
@@ -423,6 +437,16 @@ mod tests {
         assert_eq!(cell.client_bound, Some(true));
         assert!(cell.why.starts_with("the clients were the limit, 98 % busy"), "{}", cell.why);
         assert_eq!(cells([visit(Mode::MemoryOnly, "sd", 50_000, 950)])[0].client_bound, Some(false));
+        // Against a server that does nothing they do hardly more.
+        let limited = |limit: f64| {
+            let mut step = visit(Mode::MemoryOnly, "sd", 50_000, 600);
+            step.load.as_mut().unwrap().redis.as_mut().unwrap().client_limit = Some(limit);
+            cells([step]).remove(0)
+        };
+        let near = limited(55_000.0);
+        assert_eq!((near.client_bound, &near.client_limit), (Some(true), &Known::Is(55_000.0)));
+        assert!(near.why.contains("a server that does nothing gets 55,000 a second of them"), "{}", near.why);
+        assert_eq!(limited(80_000.0).client_bound, Some(false));
         let failed = cells([visit(Mode::Rdb, "sd", 0, 0).failed(basics::FailKind::Other, "the server failed")]);
         assert_eq!(failed[0].why, "the server failed");
         assert!(failed[0].ops_per_s.get().is_none() && failed[0].cost_percent.get().is_none());
