@@ -15,6 +15,7 @@ pub mod outcome;
 pub mod plan;
 pub mod pressure;
 pub mod redis;
+pub mod redis_commands;
 pub mod scale;
 pub mod sensors;
 pub mod spikes;
