@@ -1,6 +1,7 @@
 //! A Redis server under load, as data: how it is started, where its files lie, what is asked of it, and what was seen of it meanwhile.
 
 use crate::latency::Latencies;
+use crate::redis_commands::{Command, CommandMix};
 use crate::spikes::Spikes;
 use crate::units::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
@@ -198,6 +199,9 @@ pub struct Server {
     /// It is lost in the middle of the load, which then sets each key once, and no key is set before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lose: Option<Lose>,
+    /// What is asked, where it is more than GETs and SETs.
+    #[serde(default, skip_serializing_if = "CommandMix::is_empty")]
+    pub commands: CommandMix,
     /// How far off its replica is, each way, where its mode has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Nanos>,
@@ -260,6 +264,9 @@ pub struct Served {
     /// What was gone after the server was lost, where it was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost: Option<Lost>,
+    /// Each command of a mix by itself.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<(Command, Latencies)>,
     /// Requests a second that the same clients made of a server that does nothing, where that was tried.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_limit: Option<f64>,

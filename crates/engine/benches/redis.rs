@@ -86,8 +86,16 @@ fn ours(case: &Case, socket: &Path, operations: u64) -> Result<Seen> {
         true => Endpoint::Unix(socket),
         false => Endpoint::Tcp(SocketAddr::from(([127, 0, 0, 1], PORT))),
     };
-    let keys =
-        Keys { at, greeting: b"", connections: 0, pipeline: case.pipeline, count: KEYS, expires: None, slowest: 0 };
+    let keys = Keys {
+        at,
+        greeting: b"",
+        connections: 0,
+        pipeline: case.pipeline,
+        count: KEYS,
+        expires: None,
+        commands: &[],
+        slowest: 0,
+    };
     let job = Job {
         direction: Direction::Mixed { read_percent: 50 },
         order: Order::Uniform,

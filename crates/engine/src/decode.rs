@@ -114,6 +114,7 @@ pub fn decode(
         cpu_system: sum(|usage| usage.system),
         each: Vec::new(),
         slowest: Vec::new(),
+        commands: Vec::new(),
         began: 0,
         notes: Vec::new(),
     };

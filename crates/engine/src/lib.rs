@@ -36,6 +36,7 @@ pub use simulate::simulate;
 pub use touch::fill;
 
 use basics::outcome::Slow;
+use basics::redis_commands::Command;
 use basics::{Bytes, Each, EngineUse, Interval, Job, Latencies, Nanos, Side};
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::AtomicBool;
@@ -158,6 +159,8 @@ pub struct Outcome {
     pub each: Vec<Each>,
     /// The slowest requests to a server, as many as [`Keys::slowest`] asks for.
     pub slowest: Vec<Slow>,
+    /// Requests to a server: each command of [`Keys::commands`] by itself.
+    pub commands: Vec<(Command, Latencies)>,
     /// When the measurement began, ns of CLOCK_MONOTONIC; 0 where nothing was real.
     pub began: u64,
     /// What a reader of the figures must know, each a sentence.

@@ -31,6 +31,9 @@ pub(crate) trait Queue {
     const CHOOSES: bool = true;
     /// Whether the data of a write take time to be made, which is not the target's.
     const MAKES_DATA: bool = true;
+    /// What was reaped last took so many ticks, and counts.
+    #[inline(always)]
+    fn took(&mut self, _ticks: u64) {}
     /// How many pieces can be issued before the next `enter`.
     fn room(&self) -> u32;
     fn issue(&mut self, slot: u32, piece: Piece);
@@ -149,6 +152,10 @@ impl<Q: Queue> Loop<'_, '_, '_, Q> {
                     let state = &mut self.slots[slot as usize];
                     (state.begin, state.due) = (sent, if closed { sent } else { state.due });
                     then = answered;
+                    if result >= 0 && self.worker.tally.counts() {
+                        let took = then.saturating_sub(self.slots[slot as usize].due);
+                        self.queue.took(took);
+                    }
                 }
                 self.complete(slot, result, then);
             }

@@ -16,6 +16,7 @@ use crate::stream::Stream;
 use crate::worker::{Finish, Tally, Timeline, Worker};
 use crate::{Control, Ended, EngineError, Outcome, Sink, Target, memory, touch};
 use basics::job::{Engine, Entropy, MOST_EACH_REQUEST, Pacing};
+use basics::redis_commands::Command;
 use basics::units::grouped;
 use basics::{EngineUse, Job, Latencies, Nanos};
 use std::io;
@@ -99,12 +100,13 @@ impl<'a> Setup<'a> {
                 let timeline = gate.arrive(Ok(Vec::new()))?;
                 Some(touch::touch(self.worker(&share, meter, timeline), region))
             }
-            Target::Keys(keys) => match Connections::new(&keys, job, thread, (self.clock, self.stop)) {
+            Target::Keys(keys) => match Connections::new(&keys, job, thread, (self.clock, self.rate, self.stop)) {
                 Ok(mut connections) => {
                     let connections_room = connections.slots();
                     let timeline = gate.arrive(Ok(Vec::new()))?;
                     let worker = self.worker(&share, meter, timeline);
                     let mut finish = drive_queued(worker, &mut connections, connections_room, 1);
+                    finish.commands = connections.commands();
                     if let Some(said) = connections.refused() {
                         finish.ended = Some(Ended::Refused { said });
                     }
@@ -378,6 +380,7 @@ fn attempt(
         elapsed,
         began,
         slowest: finishes.iter_mut().flat_map(|f| std::mem::take(&mut f.slowest)).collect(),
+        commands: together(&mut finishes),
         read: collector.read,
         write: collector.write,
         cpu_user: finishes.iter().fold(Nanos(0), |sum, f| sum + f.usage.user.into()),
@@ -385,6 +388,18 @@ fn attempt(
         each: finishes.into_iter().flat_map(|f| f.each).collect(),
         notes,
     })
+}
+
+/// Each command of all threads.
+fn together(finishes: &mut [Finish]) -> Vec<(Command, Latencies)> {
+    let mut all: Vec<(Command, Latencies)> = Vec::new();
+    for (command, latencies) in finishes.iter_mut().flat_map(|finish| std::mem::take(&mut finish.commands)) {
+        match all.iter_mut().find(|(known, _)| *known == command) {
+            Some((_, sum)) => sum.merge(&latencies),
+            None => all.push((command, latencies)),
+        }
+    }
+    all
 }
 
 /// Starts a thread for each share.

@@ -284,6 +284,7 @@ impl Simulation<'_> {
         }
         Ok(Outcome {
             slowest: Vec::new(),
+            commands: Vec::new(),
             began: 0,
             faults: basics::Latencies::lazy(),
             engine: EngineUse {

@@ -9,6 +9,7 @@ use crate::slowest::Slowest;
 use crate::stream::{Op, Stream};
 use basics::job::Sync;
 use basics::outcome::Slow;
+use basics::redis_commands::Command;
 use basics::{Bytes, Each, Latencies, Nanos};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -43,6 +44,8 @@ pub(crate) struct Finish {
     pub(crate) faults: Latencies,
     /// The slowest requests to a server.
     pub(crate) slowest: Vec<Slow>,
+    /// Each command of a mix by itself.
+    pub(crate) commands: Vec<(Command, Latencies)>,
 }
 
 /// A measuring thread.
@@ -170,6 +173,11 @@ impl<'a> Tally<'a> {
         lane.bytes.store(*moved, Relaxed);
         self.meter.position.store(offset, Relaxed);
     }
+    /// Whether what completes now is counted.
+    #[inline(always)]
+    pub(crate) fn counts(&self) -> bool {
+        self.skip == 0
+    }
     #[inline(always)]
     fn skips(&mut self) -> bool {
         if self.skip == 0 {
@@ -248,6 +256,7 @@ impl Worker<'_> {
             each: self.each,
             faults: Latencies::lazy(),
             slowest: self.slowest.told(self.thread, self.timeline.measure, self.rate).collect(),
+            commands: Vec::new(),
         }
     }
 }

@@ -65,6 +65,7 @@ impl Server {
             pipeline,
             count: 1000,
             expires: None,
+            commands: &[],
             slowest: 0,
         };
         let cancel = AtomicBool::new(false);
@@ -120,6 +121,7 @@ fn what_is_asked_is_what_the_server_counts() {
         pipeline: 1,
         count: 1000,
         expires,
+        commands: &[],
         slowest: 0,
     };
     let cancel = AtomicBool::new(false);
@@ -189,6 +191,7 @@ fn what_the_server_refuses_it_says_itself() {
         pipeline: 1,
         count: 10,
         expires: None,
+        commands: &[],
         slowest: 0,
     };
     let cancel = AtomicBool::new(false);
@@ -221,6 +224,7 @@ fn a_server_that_ends_is_told_and_one_that_hangs_can_be_left() {
         pipeline: 1,
         count: 10,
         expires: None,
+        commands: &[],
         slowest: 0,
     };
     let outcome = std::thread::scope(|scope| {
@@ -278,7 +282,8 @@ fn what_was_answered_before_the_server_went_is_kept() {
             ..half(50_000)
         };
         let at = Endpoint::Unix(&socket);
-        let keys = Keys { at, greeting: b"", connections, pipeline, count: 50_000, expires: None, slowest: 0 };
+        let keys =
+            Keys { at, greeting: b"", connections, pipeline, count: 50_000, expires: None, commands: &[], slowest: 0 };
         let cancel = AtomicBool::new(false);
         let outcome = engine::run(&job, Target::Keys(keys), &Control::new(&cancel), &mut |_: &Interval| {}).unwrap();
         server.join().unwrap();

@@ -278,6 +278,7 @@ mod tests {
                 expires: None,
                 log: None,
                 lose: None,
+                commands: Default::default(),
                 delay: None,
             }))
         };

@@ -147,6 +147,7 @@ mod tests {
             expires: None,
             log: None,
             lose: None,
+            commands: Default::default(),
             delay: None,
         };
         let dir = Path::new("/mnt/a b");

@@ -5,6 +5,7 @@ use crate::WorkloadError;
 use basics::job::{Block, Direction, Engine, Entropy, MOST_EACH_REQUEST, Order, Pacing, Stop};
 use basics::plan::{Step, Target, step_seed};
 use basics::redis::{Link, Lose, Medium, Mode, Server};
+use basics::redis_commands::CommandMix;
 use basics::units::MIB;
 use basics::{Bytes, Job, Nanos, Plan};
 use std::collections::BTreeMap;
@@ -31,6 +32,8 @@ pub struct Request {
     pub threads: u32,
     /// Requests on the way on each connection.
     pub pipeline: u32,
+    /// What is asked, where it is more than GETs and SETs; then these say how many read.
+    pub commands: CommandMix,
     /// GETs of a hundred requests.
     pub reads: u8,
     /// Different keys; as many as fit into [`DATA`], and no more than [`KEYS`], when not given.
@@ -100,6 +103,9 @@ impl Request {
                 ));
             }
         }
+        if !self.commands.is_empty() && self.lose.is_some() {
+            return refused("--lose looks for SETs alone; leave --commands away".to_owned());
+        }
         if self.modes.contains(&Mode::Replica) && self.link == Link::Unix {
             return refused(
                 "a replica reaches its server over TCP; leave --link unix away, or --mode replica".to_owned(),
@@ -135,6 +141,7 @@ impl Request {
                         expires: self.expires,
                         log: self.log.clone(),
                         lose: self.lose,
+                        commands: self.commands.clone(),
                         delay: (*mode == Mode::Replica).then_some(self.delay),
                     })));
                 }
@@ -153,7 +160,7 @@ impl Request {
 
     fn job(&self, payload: &Block) -> Job {
         Job {
-            direction: match self.reads {
+            direction: match if self.commands.is_empty() { self.reads } else { self.commands.reads_percent() } {
                 0 => Direction::Write,
                 100 => Direction::Read,
                 reads => Direction::Mixed { read_percent: reads },
@@ -217,6 +224,9 @@ impl Request {
         add("threads", self.threads.to_string());
         add("pipeline", self.pipeline.to_string());
         add("link", if self.link == Link::Tcp { "tcp" } else { "unix" }.to_owned());
+        if !self.commands.is_empty() {
+            add("commands", self.commands.to_string());
+        }
         if let Some(lose) = self.lose {
             add("lose", if lose == Lose::Kill { "kill" } else { "power" }.to_owned());
         }
@@ -240,6 +250,7 @@ mod tests {
             connections: 50,
             threads: 4,
             pipeline: 1,
+            commands: CommandMix::default(),
             reads: 50,
             keys: None,
             order: Order::Uniform,

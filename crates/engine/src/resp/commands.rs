@@ -1,13 +1,14 @@
 //! Requests as bytes. All that does not change from one to the next is made before the first.
 
 use super::Keys;
+use super::mix::Mix;
 use crate::entropy::Filler;
 use crate::stream::Op;
 use basics::Job;
 use basics::job::Block;
 
 /// Digits of a key, which all are as long as each other: `key:000000000042`.
-const DIGITS: usize = 12;
+pub(super) const DIGITS: usize = 12;
 /// What values are taken from, each from another place.
 const POOL: usize = 1 << 20;
 /// Values begin at multiples of it.
@@ -33,6 +34,8 @@ pub(super) struct Commands {
     at: usize,
     unit: u64,
     longest: usize,
+    /// Where it is more than GETs and SETs.
+    mix: Option<Mix>,
 }
 
 impl Commands {
@@ -53,8 +56,11 @@ impl Commands {
             let head = format!("{set}{largest}\r\n");
             ([head.as_bytes(), &pool[..largest], after.as_bytes()].concat(), head.len())
         });
+        let mix = Mix::new(keys.commands, job, thread);
+        let head = set.len().max(mix.as_ref().map_or(0, Mix::longest));
         Commands {
-            longest: set.len() + 24 + largest + after.len(),
+            longest: head + 24 + largest + after.len(),
+            mix,
             get: get.into_bytes(),
             set: set.into_bytes(),
             after: after.into_bytes(),
@@ -70,33 +76,47 @@ impl Commands {
         self.longest
     }
 
-    /// Appends the request of an operation.
+    /// Appends the request of an operation; which of a mix's commands it is.
     #[inline]
-    pub(super) fn write(&mut self, op: &Op, into: &mut Vec<u8>) {
+    pub(super) fn write(&mut self, op: &Op, into: &mut Vec<u8>) -> u8 {
         let key = op.offset / self.unit;
+        if let Some(mix) = &mut self.mix {
+            let (kind, value) = mix.write(op.read, key, into);
+            if value {
+                into.push(b'$');
+                self.value(op.len as usize, into);
+                into.extend_from_slice(b"\r\n");
+            }
+            return kind;
+        }
         if op.read {
             into.extend_from_slice(&self.get);
             // The key ends before the line does.
             number(into, 2, key);
-            return;
+            return 0;
         }
         let len = op.len as usize;
-        let from = self.at;
-        // Another place each time, so that values differ; overlapping ones do, too.
-        self.at += len.next_multiple_of(STEP).max(STEP);
-        if self.at + len > self.pool.len() {
-            self.at = 0;
-        }
         if let Some((whole, value)) = &self.whole {
+            let (whole, value) = (whole.as_slice(), *value);
             let start = into.len();
             into.extend_from_slice(whole);
+            let from = next(&mut self.at, &self.pool, len);
             let command = &mut into[start..];
             digits(&mut command[self.set.len() - 3 - DIGITS..self.set.len() - 3], key);
-            command[*value..*value + len].copy_from_slice(&self.pool[from..from + len]);
-            return;
+            command[value..value + len].copy_from_slice(&self.pool[from..from + len]);
+            return 0;
         }
         into.extend_from_slice(&self.set);
         number(into, 3, key);
+        self.value(len, into);
+        into.extend_from_slice(&self.after);
+        0
+    }
+
+    /// Appends the length of a value and the value.
+    #[inline]
+    fn value(&mut self, len: usize, into: &mut Vec<u8>) {
+        let from = next(&mut self.at, &self.pool, len);
         let mut digits = [b'0'; 10];
         let mut first = digits.len();
         let mut left = len;
@@ -111,8 +131,18 @@ impl Commands {
         into.extend_from_slice(&digits[first..]);
         into.extend_from_slice(b"\r\n");
         into.extend_from_slice(&self.pool[from..from + len]);
-        into.extend_from_slice(&self.after);
     }
+}
+
+/// Where the next value begins: another place each time, so that values differ; overlapping ones do, too.
+#[inline]
+fn next(at: &mut usize, pool: &[u8], len: usize) -> usize {
+    let from = *at;
+    *at += len.next_multiple_of(STEP).max(STEP);
+    if *at + len > pool.len() {
+        *at = 0;
+    }
+    from
 }
 
 /// Puts the digits of a key where they belong, `after` bytes before the end.
@@ -124,7 +154,7 @@ fn number(into: &mut [u8], after: usize, key: u64) {
 
 /// In place of zeros.
 #[inline]
-fn digits(into: &mut [u8], number: u64) {
+pub(super) fn digits(into: &mut [u8], number: u64) {
     let mut left = number;
     for digit in into.iter_mut().rev() {
         if left == 0 {
@@ -155,6 +185,7 @@ mod tests {
             pipeline: 1,
             count: 100,
             expires,
+            commands: &[],
             slowest: 0,
         };
         let entropy = basics::job::Entropy::Zeros;

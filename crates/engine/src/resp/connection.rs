@@ -36,11 +36,13 @@ pub(super) struct Connection {
 
 /// A request on its way.
 #[derive(Debug, Clone, Copy)]
-struct Asked {
-    slot: u32,
-    len: u32,
+pub(super) struct Asked {
+    pub slot: u32,
+    pub len: u32,
     /// When it was sent, in ticks.
-    sent: u64,
+    pub sent: u64,
+    /// Which of a mix's commands it is.
+    pub kind: u8,
 }
 
 /// What a look at a socket brought.
@@ -108,8 +110,8 @@ impl Connection {
 
     #[inline]
     pub(super) fn ask(&mut self, slot: u32, op: &Op, commands: &mut Commands) {
-        commands.write(op, &mut self.output);
-        self.asked.push_back(Asked { slot, len: op.len, sent: 0 });
+        let kind = commands.write(op, &mut self.output);
+        self.asked.push_back(Asked { slot, len: op.len, sent: 0, kind });
         self.fresh += 1;
     }
 
@@ -131,13 +133,13 @@ impl Connection {
         Ok(true)
     }
 
-    /// Reads once, and tells slot and bytes of what is answered, when it was sent, and that it is so now.
+    /// Reads once, and tells what is answered, and when that is.
     #[inline]
     pub(super) fn receive(
         &mut self,
         input: &mut [u8],
         clock: Clock,
-        mut answered: impl FnMut(u32, u32, (u64, u64)),
+        mut answered: impl FnMut(Asked, u64),
     ) -> io::Result<Arrived> {
         let bytes = match rustix::net::recv(&self.socket, &mut *input, RecvFlags::empty()).map(|(bytes, _)| bytes) {
             Ok(0) => return Err(Errno::CONNRESET.into()),
@@ -148,14 +150,14 @@ impl Connection {
         let now = clock.ticks();
         let (asked, mut refused) = (&mut self.asked, None);
         self.replies.take(&input[..bytes], |reply| {
-            let Some(Asked { slot, len, sent }) = asked.pop_front() else { return };
+            let Some(asked) = asked.pop_front() else { return };
             match reply {
-                Reply::Fine => answered(slot, len, (sent, now)),
+                Reply::Fine => answered(asked, now),
                 Reply::Error(said) | Reply::Nonsense(said) if refused.is_none() => {
-                    refused = Some((slot, String::from_utf8_lossy(said).trim().to_owned()));
+                    refused = Some((asked.slot, String::from_utf8_lossy(said).trim().to_owned()));
                 }
                 // Refused as well; one is enough to end.
-                Reply::Error(_) | Reply::Nonsense(_) => answered(slot, len, (sent, now)),
+                Reply::Error(_) | Reply::Nonsense(_) => answered(asked, now),
             }
         });
         Ok(match refused {

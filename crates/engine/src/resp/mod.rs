@@ -5,6 +5,7 @@
 
 mod commands;
 mod connection;
+mod mix;
 mod null_server;
 mod replies;
 
@@ -14,7 +15,8 @@ pub use null_server::NullServer;
 use crate::EngineError;
 use crate::blocking::libc_errno;
 use crate::queued::{Piece, Queue};
-use basics::Job;
+use basics::redis_commands::Command;
+use basics::{Job, Latencies, Nanos};
 use commands::Commands;
 use connection::{Arrived, Connection};
 use rustix::buffer::spare_capacity;
@@ -29,7 +31,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
-use sys::clock::Clock;
+use sys::clock::{Clock, Rate};
 
 /// The longest wait at a stretch, so that a cancelled job ends soon.
 const NAP: Duration = Duration::from_millis(20);
@@ -64,6 +66,8 @@ pub struct Keys<'a> {
     pub count: u64,
     /// A key is gone so long after it was set.
     pub expires: Option<Duration>,
+    /// What is asked, where it is more than GETs and SETs: reads and writes of the job are shared out among these.
+    pub commands: &'a [(Command, u32)],
     /// So many of each thread's slowest requests are kept by themselves.
     pub slowest: usize,
 }
@@ -82,12 +86,14 @@ struct Done {
     result: i32,
     /// When it was sent and when it was answered, in ticks.
     stamps: (u64, u64),
+    /// Which of the mix's commands it was.
+    kind: u8,
 }
 
 impl Done {
     /// It failed, and took no time that counts.
     fn failed(slot: u32, errno: i32) -> Self {
-        Done { slot, result: -errno, stamps: (0, 0) }
+        Done { slot, result: -errno, stamps: (0, 0), kind: 0 }
     }
 }
 
@@ -108,6 +114,10 @@ pub(crate) struct Connections<'a> {
     stamps: (u64, u64),
     input: Vec<u8>,
     clock: Clock,
+    rate: Rate,
+    /// What the command that was reaped last is, and how long each took; empty without a mix.
+    last: u8,
+    took: Vec<(Command, Latencies)>,
     stop: &'a AtomicBool,
     /// What the server said when it refused a request.
     refused: Option<String>,
@@ -119,7 +129,7 @@ impl<'a> Connections<'a> {
         keys: &Keys<'_>,
         job: &Job,
         thread: u32,
-        (clock, stop): (Clock, &'a AtomicBool),
+        (clock, rate, stop): (Clock, Rate, &'a AtomicBool),
     ) -> Result<Self, EngineError> {
         let system = |what| move |errno: Errno| EngineError::System { what, source: errno.into() };
         let epoll = epoll::create(CreateFlags::CLOEXEC).map_err(system("an epoll"))?;
@@ -147,6 +157,9 @@ impl<'a> Connections<'a> {
             stamps: (0, 0),
             input: vec![0; INPUT],
             clock,
+            rate,
+            last: 0,
+            took: keys.commands.iter().map(|(command, _)| (*command, Latencies::new())).collect(),
             stop,
             refused: None,
         })
@@ -160,6 +173,11 @@ impl<'a> Connections<'a> {
     /// What the server said, where it refused a request.
     pub(crate) fn refused(&mut self) -> Option<String> {
         self.refused.take()
+    }
+
+    /// How long each command of the mix took.
+    pub(crate) fn commands(&mut self) -> Vec<(Command, Latencies)> {
+        std::mem::take(&mut self.took)
     }
 
     /// Sends what was asked; what a socket has no room for goes on once it has.
@@ -210,8 +228,9 @@ impl<'a> Connections<'a> {
         let connection = &mut self.all[index as usize];
         let was_full = connection.is_full();
         let done = &mut self.done;
-        let arrived = connection.receive(&mut self.input, self.clock, |slot, len, stamps| {
-            done.push_back(Done { slot, result: len as i32, stamps });
+        let arrived = connection.receive(&mut self.input, self.clock, |asked, answered| {
+            let stamps = (asked.sent, answered);
+            done.push_back(Done { slot: asked.slot, result: asked.len as i32, stamps, kind: asked.kind });
         });
         match arrived {
             Ok(Arrived::All) => {
@@ -266,7 +285,7 @@ impl Queue for Connections<'_> {
         let Piece::Transfer { op, .. } = piece else {
             // Nothing is made durable from here.
             let now = self.clock.ticks();
-            return self.done.push_back(Done { slot, result: 0, stamps: (now, now) });
+            return self.done.push_back(Done { slot, result: 0, stamps: (now, now), kind: 0 });
         };
         // A slot is free only while a connection has room.
         while let Some(&index) = self.roomy.front() {
@@ -307,14 +326,21 @@ impl Queue for Connections<'_> {
 
     #[inline]
     fn reap(&mut self) -> Option<(u32, i32)> {
-        let Done { slot, result, stamps } = self.done.pop_front()?;
-        self.stamps = stamps;
+        let Done { slot, result, stamps, kind } = self.done.pop_front()?;
+        (self.stamps, self.last) = (stamps, kind);
         Some((slot, result))
     }
 
     #[inline(always)]
     fn stamps(&self) -> Option<(u64, u64)> {
         Some(self.stamps)
+    }
+
+    #[inline]
+    fn took(&mut self, ticks: u64) {
+        if let Some((_, latencies)) = self.took.get_mut(usize::from(self.last)) {
+            latencies.record(Nanos(self.rate.nanos(ticks as f64) as u64));
+        }
     }
 
     fn is_all_done(&self) -> bool {

@@ -3,7 +3,7 @@
 use super::{Object, number, pair};
 use basics::redis::Lose;
 use serde_json::Value;
-use study::{Explained, Late, Loss, Percentiles, RedisCell};
+use study::{CommandCell, Explained, Late, Loss, Percentiles, RedisCell};
 
 /// One cell.
 pub(super) fn cell(cell: &RedisCell) -> Value {
@@ -26,9 +26,18 @@ pub(super) fn cell(cell: &RedisCell) -> Value {
         .maybe("causes", cell.late.as_ref().map(causes))
         .maybe("spikes", cell.late.as_ref().map(spikes))
         .maybe("send_lag_us", cell.lag.as_ref().map(percentiles))
+        .maybe("commands", (!cell.commands.is_empty()).then(|| cell.commands.iter().map(command).collect::<Value>()))
         .maybe("lost", cell.lost.as_ref().map(loss))
         .with("visits", cell.visits)
         .with("why", cell.why.as_str())
+        .build()
+}
+
+fn command(cell: &CommandCell) -> Value {
+    Object::default()
+        .with("command", cell.command)
+        .with("ops_per_s", number(cell.ops_per_s))
+        .with("lat_us", percentiles(&cell.lat))
         .build()
 }
 

@@ -7,7 +7,7 @@ use crate::words;
 use basics::Known;
 use basics::units::{grouped, significant};
 use record::Record;
-use study::{Percentiles, PublishedRedis, RedisCell};
+use study::{CommandCell, Percentiles, PublishedRedis, RedisCell};
 
 /// The tables of a run; nothing when no Redis server was loaded.
 pub(super) fn table(record: &Record, style: &Style) -> Option<String> {
@@ -50,7 +50,10 @@ fn one(values: &str, cells: &[&RedisCell], quoted: &[PublishedRedis], style: &St
         ("RAM\nMiB", Align::Right),
     ];
     let mut grid = Grid::new(style, &heads);
-    cells.iter().for_each(|cell| grid.row(row(cell, style)));
+    for cell in cells {
+        grid.row(row(cell, style));
+        cell.commands.iter().for_each(|one| grid.row(command(one, style)));
+    }
     quoted.iter().for_each(|row| grid.row(published(row, style)));
     grid.fit(&[(1, 12)]);
     let mut out = grid.render();
@@ -62,6 +65,25 @@ fn one(values: &str, cells: &[&RedisCell], quoted: &[PublishedRedis], style: &St
         out.push_str(&style.paragraph(&format!("  {} on {}  ", cell.mode, cell.medium), &cell.why, Tone::Plain));
     }
     out
+}
+
+/// A command of the mix of the cell above.
+fn command(one: &CommandCell, style: &Style) -> Vec<(String, Tone)> {
+    let ms = |us: f64| significant(us / 1000.0);
+    let dash = || style.dash().to_owned();
+    let cells = [
+        format!("  {}", one.command),
+        String::new(),
+        grouped(one.ops_per_s.round() as i64),
+        dash(),
+        ms(one.lat.p50),
+        ms(one.lat.p95),
+        ms(one.lat.p99),
+        one.lat.p999.map_or_else(dash, ms),
+        dash(),
+        dash(),
+    ];
+    cells.into_iter().map(|text| (text, Tone::Plain)).collect()
 }
 
 /// A row of the third article, whose machines are others.

@@ -441,6 +441,7 @@ impl Seen {
             cpu_system: Nanos(0),
             each: Vec::new(),
             slowest: Vec::new(),
+            commands: Vec::new(),
             began: 0,
             notes,
         };

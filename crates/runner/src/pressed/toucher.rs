@@ -235,7 +235,21 @@ impl Account {
             Why::Cancelled => Ended::Cancelled,
         };
         let (each, slowest, began) = (Vec::new(), Vec::new(), 0);
-        Outcome { engine, ended, elapsed, read, write, faults, cpu_user, cpu_system, each, slowest, began, notes }
+        Outcome {
+            engine,
+            ended,
+            elapsed,
+            read,
+            write,
+            faults,
+            cpu_user,
+            cpu_system,
+            each,
+            slowest,
+            commands: Vec::new(),
+            began,
+            notes,
+        }
     }
 }
 

@@ -49,6 +49,6 @@ impl Cell<'_> {
 /// All that it depends on.
 fn key(server: &Server, job: &Job) -> String {
     let (block, direction) = (&job.block, job.direction);
-    let of_server = (server.link, server.connections, server.pipeline, server.keys, server.expires);
+    let of_server = (server.link, server.connections, server.pipeline, server.keys, server.expires, &server.commands);
     format!("{of_server:?} {block:?} {direction:?} {} {} {:?}", job.threads, job.depth, job.order)
 }

@@ -17,6 +17,7 @@ use crate::RunError;
 use crate::pressed::Heard;
 use basics::job::{Direction, Order, Pacing, Stop};
 use basics::redis::{Medium, Served, Server};
+use basics::redis_commands::{Command as Asked, CommandMix};
 use basics::spikes::Spikes;
 use basics::{Bytes, Interval, Job, Nanos};
 use change::{Folder, Helper, Journal};
@@ -135,6 +136,7 @@ impl<'a> Cell<'a> {
             pipeline,
             count: self.server.keys,
             expires,
+            commands: self.server.commands.weights(),
             slowest: spikes::SLOWEST,
         }
     }
@@ -164,13 +166,25 @@ impl<'a> Cell<'a> {
             done += interval.write.bytes;
             told(Bytes(done));
         };
-        let keys = self.keys(PIPELINE, CONNECTIONS);
-        let outcome = engine::run(&job, Target::Keys(keys), &Cancel::new(interrupted), &mut sink)?;
-        match &outcome.ended {
-            Ended::Cancelled => Err(RunError::Interrupted),
-            Ended::Operations => Ok(Bytes(outcome.write.bytes)),
-            ended => Err(self.trouble("while its keys were set", ended)),
+        // What is read must be there; the rest comes by itself.
+        let mix = &self.server.commands;
+        let strings = mix.is_empty() || mix.has(Asked::Get) || mix.has(Asked::Set);
+        let hashes = mix.has(Asked::Hget) || mix.has(Asked::Hset);
+        let mut filled = Bytes(0);
+        for (_, command) in [(strings, Asked::Set), (hashes, Asked::Hset)].into_iter().filter(|(wanted, _)| *wanted) {
+            let only = CommandMix::only(command);
+            let keys = self.keys(PIPELINE, CONNECTIONS);
+            // A SET as it is without a mix, with its time to live.
+            let commands = if command == Asked::Set { &[] } else { only.weights() };
+            let keys = Keys { commands, slowest: 0, ..keys };
+            let outcome = engine::run(&job, Target::Keys(keys), &Cancel::new(interrupted), &mut sink)?;
+            match &outcome.ended {
+                Ended::Cancelled => return Err(RunError::Interrupted),
+                Ended::Operations => filled = Bytes(filled.0 + outcome.write.bytes),
+                ended => return Err(self.trouble("while its keys were set", ended)),
+            }
         }
+        Ok(filled)
     }
 
     /// What it is before the load, once all that was held back is written.
@@ -265,6 +279,7 @@ impl<'a> Cell<'a> {
             spikes: self.spikes.take().map(Box::new),
             replica: self.server.delay,
             client_limit: self.limit,
+            commands: outcome.commands.clone(),
             ..Served::default()
         })
     }

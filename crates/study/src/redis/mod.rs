@@ -15,6 +15,7 @@ use crate::load::unmeasured;
 use crate::model::{RunView, StepView};
 use basics::job::{Block, Engine};
 use basics::redis::{Mode, Served};
+use basics::redis_commands::Command;
 use basics::stats::median;
 use basics::units::significant;
 use basics::{Bytes, Known, Latencies, Nanos, Why};
@@ -80,12 +81,25 @@ pub struct RedisCell {
     pub lag: Option<Percentiles>,
     /// What its slowest requests were slow for; none where that was not looked at.
     pub late: Option<Late>,
+    /// Each command of a mix by itself.
+    pub commands: Vec<CommandCell>,
     /// What was gone after the server was lost, where it was.
     pub lost: Option<Loss>,
     /// Visits that came to their end.
     pub visits: usize,
     /// Why it is so.
     pub why: String,
+}
+
+/// A command of a mix.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CommandCell {
+    /// Its name.
+    pub command: &'static str,
+    /// So many a second; the median of the visits, as the rest.
+    pub ops_per_s: f64,
+    /// As the cell's.
+    pub lat: Percentiles,
 }
 
 impl RedisCell {
@@ -235,6 +249,7 @@ fn cell((mode, medium, block): Key<'_>, steps: &[&StepView<'_>], processors: f64
             .map(|bytes| Bytes(bytes as u64)),
         lag: visits.iter().find_map(|visit| percentiles(visit.served.lag.as_ref()?)),
         late: late(&visits),
+        commands: commands(&visits),
         lost: loss::of(steps),
         visits: visits.len(),
         why: String::new(),
@@ -306,6 +321,20 @@ fn of_all(visits: &[Visit<'_>], pick: impl Fn(&Visit<'_>) -> Option<Percentiles>
         p999: median(&rare),
         max: of(|one| one.max)?,
     })
+}
+
+/// Each command that any visit made.
+fn commands(visits: &[Visit<'_>]) -> Vec<CommandCell> {
+    let of = |command: Command| {
+        let seen = |visit: &Visit<'_>| {
+            let (_, latencies) = visit.served.commands.iter().find(|(one, _)| *one == command)?;
+            Some((latencies.count() as f64 / visit.elapsed.secs(), percentiles(latencies)?))
+        };
+        let rates: Vec<f64> = visits.iter().filter_map(|visit| Some(seen(visit)?.0)).collect();
+        let lat = of_all(visits, |visit| Some(seen(visit)?.1))?;
+        Some(CommandCell { command: command.name(), ops_per_s: median(&rates)?, lat })
+    };
+    Command::ALL.into_iter().filter_map(of).collect()
 }
 
 /// Why the cell is as it is.

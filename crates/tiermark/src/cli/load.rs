@@ -206,6 +206,9 @@ pub struct RedisArgs {
     /// Requests on the way on each connection.
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub pipeline: u32,
+    /// What is asked, with weights: get=50,set=30,incr=10,hset=5,hget=3,zadd=1,xadd=1. Default: GETs and SETs as --reads says.
+    #[arg(long, value_name = "COMMAND=WEIGHT,…", conflicts_with = "reads")]
+    pub commands: Option<String>,
     /// GETs of a hundred requests; the others are SETs. Default: 50.
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=100))]
     pub reads: Option<u8>,

@@ -10,6 +10,7 @@ use crate::{exit, out};
 use anyhow::Result;
 use basics::job::{Block, Order, Pacing};
 use basics::redis::{Link, Lose, Medium, Mode};
+use basics::redis_commands::CommandMix;
 use basics::{Bytes, Nanos, Plan};
 use clap::ValueEnum;
 use exposition::{Live, Server, Watched};
@@ -160,6 +161,7 @@ fn plan(args: &RedisArgs) -> Result<Plan> {
         connections: args.connections,
         threads: args.threads,
         pipeline: args.pipeline,
+        commands: args.commands.as_deref().map_or(Ok(CommandMix::default()), |mix| parsed("--commands", mix))?,
         reads: args.reads.unwrap_or(50),
         keys: args.keys,
         order: args.theta.map_or(Order::Uniform, |theta| Order::Zipf { theta }),
