@@ -21,7 +21,7 @@ fn judge(situation: &Situation<'_>) -> Option<Recommendation> {
             "allkeys-lru",
             "What was used longest ago goes first, with a TTL or without. The article's volatile-lru does the same among keys with a \
              TTL, and refuses writes when none has one.",
-            "allkeys-lru: evict any key using approximated LRU; volatile policies behave like noeviction if no key has an expire set",
+            "allkeys-lru: evict any key using approximated LRU; of any policy, when there are no suitable keys for eviction: an error on write operations that require more memory",
             "Keys vanish before their time: the hit rate says whether the bound is too small.",
         ),
         Job::RedisStore => (

@@ -167,7 +167,10 @@ fn published(situation: &Situation<'_>, mode: Mode) -> Vec<Evidence> {
     );
     said.push(Evidence::published(ARTICLE, text));
     if mode == Mode::AofEverysec {
-        said.push(Evidence::published(REDIS_CONF, "appendfsync everysec: a compromise between speed and data safety"));
+        said.push(Evidence::published(
+            REDIS_CONF,
+            "appendfsync everysec: fsync only one time every second; compromise",
+        ));
     }
     said
 }
