@@ -3,6 +3,7 @@
 
 use basics::job::Block;
 use basics::learned::Looked;
+use basics::redis_commands::Command;
 use basics::stats::median;
 use basics::units::significant;
 use basics::{Bytes, Known, Nanos};
@@ -18,9 +19,20 @@ const USES: u64 = 2000;
 /// Exponents of a Zipf law that are worth telling apart from all keys alike, and the largest that is looked for.
 const THETA: (f64, f64) = (0.2, 2.0);
 
-/// Commands that read one string, and that set one.
-const READS: [&str; 3] = ["get", "exists", "getbit"];
-const WRITES: [&str; 6] = ["set", "setex", "psetex", "getset", "append", "setrange"];
+/// Which of the commands that `load redis` knows costs a server about what this one does.
+fn like(name: &str) -> Option<Command> {
+    Some(match name {
+        "get" | "exists" | "getbit" => Command::Get,
+        "set" | "setex" | "psetex" | "setnx" | "getset" | "append" | "setrange" => Command::Set,
+        "incr" | "incrby" | "decr" | "decrby" | "incrbyfloat" => Command::Incr,
+        "hset" | "hmset" | "hsetnx" => Command::Hset,
+        "hget" => Command::Hget,
+        "zadd" => Command::Zadd,
+        "xadd" => Command::Xadd,
+        _ => return None,
+    })
+}
+
 /// What serves nobody: health checks, administration, and this look, whose STRLEN and GETRANGE are rare otherwise.
 const APART: [&str; 22] = [
     "info", "ping", "auth", "hello", "client", "config", "command", "dbsize", "scan", "type", "pttl", "ttl", "object",
@@ -44,6 +56,8 @@ pub struct Learned {
     pub reads: Known<u8>,
     /// Commands that serve somebody, the most frequent first: name, share of all, whether `load redis` does its like.
     pub commands: Vec<(String, f64, bool)>,
+    /// Those that it does the like of, with their shares in a thousand; empty where they are GETs and SETs.
+    pub mix: Vec<(Command, u64)>,
     /// Part of the keys that have a TTL.
     pub with_ttl: Known<f64>,
     /// How long a key is there from when it was set: twice the median of what is left, as keys are found at any time of their life.
@@ -71,19 +85,18 @@ pub fn learned(looked: &Looked) -> Learned {
     };
     let now: u64 = looked.commands.iter().filter(|(name, ..)| serving(name)).map(|(.., now)| now).sum();
     let count = |(_, all, then): &(String, u64, u64)| if now >= ENOUGH { *then } else { *all };
-    let of = |names: &[&str]| {
-        looked.commands.iter().filter(|(name, ..)| names.contains(&name.as_str())).map(count).sum::<u64>() as f64
+    let of = |command: Command| {
+        looked.commands.iter().filter(|(name, ..)| like(name) == Some(command)).map(count).sum::<u64>()
     };
-    let (reads, writes) = (of(&READS), of(&WRITES));
+    let (reads, writes) = (of(Command::Get) as f64, of(Command::Set) as f64);
+    let mix: Vec<(Command, u64)> =
+        Command::ALL.into_iter().map(|command| (command, of(command))).filter(|(_, count)| *count > 0).collect();
     let total: u64 = looked.commands.iter().filter(|(name, ..)| serving(name)).map(count).sum();
     let mut commands: Vec<(String, f64, bool)> = looked
         .commands
         .iter()
         .filter(|command| serving(&command.0) && count(command) > 0)
-        .map(|command| {
-            let like = READS.contains(&command.0.as_str()) || WRITES.contains(&command.0.as_str());
-            (command.0.clone(), count(command) as f64 / total.max(1) as f64, like)
-        })
+        .map(|command| (command.0.clone(), count(command) as f64 / total.max(1) as f64, like(&command.0).is_some()))
         .collect();
     commands.sort_by(|a, b| b.1.total_cmp(&a.1));
     let others: Vec<String> = commands
@@ -92,14 +105,19 @@ pub fn learned(looked: &Looked) -> Learned {
         .map(|(name, share, _)| format!("{} % {}", significant(100.0 * share), name.to_uppercase()))
         .collect();
     if !others.is_empty() {
-        notes.push(format!("not done again, as load redis does GET and SET: {} of its commands", others.join(", ")));
+        notes.push(format!(
+            "not done again, as load redis knows nothing like it: {} of its commands",
+            others.join(", ")
+        ));
     }
     let strings = looked.sample.iter().filter(|key| key.length.is_some()).count();
     let different = looked.sample.len() - strings;
     if different > 0 {
         let share = 100.0 * different as f64 / looked.sample.len() as f64;
-        notes
-            .push(format!("{} % of the keys that were looked at are no strings, and are left out", significant(share)));
+        notes.push(format!(
+            "{} % of the keys that were looked at are no strings: their lengths are not seen",
+            significant(share)
+        ));
     }
     if now < ENOUGH && total > 0 {
         notes.push("it had little to do while it was looked at: the commands are those since it started".to_owned());
@@ -125,6 +143,7 @@ pub fn learned(looked: &Looked) -> Learned {
             "it was asked for no strings",
         ),
         commands,
+        mix: shares(&mix),
         with_ttl: known(ttl_share, "it holds no keys"),
         expires: expires.map(|median| Nanos((2.0 * median * 1e9) as u64)),
         expired_per_s: looked.expired.1 as f64 / looked.time.secs().max(1e-3),
@@ -150,7 +169,10 @@ impl Learned {
         if let Known::Is(lengths) = &self.lengths {
             add("--payload", payload(lengths));
         }
-        if let Known::Is(reads) = self.reads {
+        if !self.mix.is_empty() {
+            let each: Vec<String> = self.mix.iter().map(|(command, share)| format!("{command}={share}")).collect();
+            add("--commands", each.join(","));
+        } else if let Known::Is(reads) = self.reads {
             add("--reads", reads.to_string());
         }
         if self.keys > 0 {
@@ -176,6 +198,15 @@ impl Learned {
         }
         words
     }
+}
+
+/// In a thousand, without those that are rarer than one; nothing where all are GETs and SETs.
+fn shares(mix: &[(Command, u64)]) -> Vec<(Command, u64)> {
+    let all: u64 = mix.iter().map(|(_, count)| count).sum();
+    let shares = mix.iter().map(|(command, count)| (*command, (1000 * count + all / 2) / all.max(1)));
+    let shares: Vec<(Command, u64)> = shares.filter(|(_, share)| *share > 0).collect();
+    let strings = shares.iter().all(|(command, _)| matches!(command, Command::Get | Command::Set));
+    if strings { Vec::new() } else { shares }
 }
 
 fn known<T>(value: Option<T>, why: &str) -> Known<T> {
@@ -327,13 +358,21 @@ mod tests {
     #[test]
     fn what_is_not_done_again_is_told() {
         let mut server = looked();
-        server.commands = vec![command("get", 500, 0), command("zadd", 500, 0), command("ping", 9000, 0)];
+        server.commands = vec![command("get", 500, 0), command("lpush", 500, 0), command("ping", 9000, 0)];
         server.sample.extend((0..250).map(|_| LookedKey { kind: "zset".to_owned(), length: None, left: None }));
         let learned = learned(&server);
         let notes = learned.notes.join("\n");
-        assert!(notes.contains("50 % ZADD") && !notes.contains("PING"), "{notes}");
+        assert!(notes.contains("50 % LPUSH") && !notes.contains("PING"), "{notes}");
         assert!(notes.contains("20 % of the keys") && notes.contains("since it started"), "{notes}");
         assert_eq!(learned.reads, Known::Is(100));
+    }
+
+    #[test]
+    fn other_commands_become_a_mix() {
+        let mut server = looked();
+        server.commands = vec![command("get", 0, 6000), command("hset", 0, 2500), command("incrby", 0, 1500)];
+        let words = learned(&server).words().join(" ");
+        assert!(words.contains("--commands get=600,incr=150,hset=250 --keys") && !words.contains("--reads"), "{words}");
     }
 
     #[test]

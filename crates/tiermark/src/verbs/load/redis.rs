@@ -92,7 +92,8 @@ impl RedisArgs {
             let (name, value) = (pair[0].as_str(), &pair[1]);
             match name {
                 "--payload" if self.payload.is_empty() => self.payload.push(value.clone()),
-                "--reads" if self.reads.is_none() => self.reads = Some(parsed(name, value)?),
+                "--commands" if self.commands.is_none() && self.reads.is_none() => self.commands = Some(value.clone()),
+                "--reads" if self.reads.is_none() && self.commands.is_none() => self.reads = Some(parsed(name, value)?),
                 "--keys" if self.keys.is_none() => self.keys = Some(parsed(name, value)?),
                 "--theta" if self.theta.is_none() => self.theta = Some(parsed(name, value)?),
                 "--expires" if self.expires.is_none() => self.expires = Some(value.clone()),
