@@ -113,8 +113,8 @@ impl Goals {
 /// aof.c); a snapshot is made after 60 s at the earliest by the default schedule, and after an hour where one key changed.
 pub(crate) fn worst_loss(mode: Mode) -> Option<Nanos> {
     match mode {
-        // What is on its way to a replica has no bound.
-        Mode::MemoryOnly | Mode::Replica => None,
+        // What is on its way to a replica has no bound, and of a server that was found nothing is promised.
+        Mode::MemoryOnly | Mode::Replica | Mode::AsItRuns => None,
         Mode::Rdb => Some(Nanos::from_millis(3_600_000)),
         Mode::AofEverysec | Mode::AofRewrite => Some(Nanos::from_millis(2000)),
         Mode::AofAlways => Some(Nanos(0)),

@@ -26,10 +26,12 @@ pub enum Mode {
     AofRewrite,
     /// Nothing here; each write is sent to a second server that is some way off.
     Replica,
+    /// Whatever a server keeps that runs already.
+    AsItRuns,
 }
 
 impl Mode {
-    /// All, in the order of tables.
+    /// All that a server can be started with, in the order of tables.
     pub const ALL: [Mode; 6] =
         [Mode::MemoryOnly, Mode::Rdb, Mode::AofEverysec, Mode::AofAlways, Mode::AofRewrite, Mode::Replica];
     /// Those of the third article.
@@ -44,6 +46,7 @@ impl Mode {
             Mode::AofAlways => "aof-always",
             Mode::AofRewrite => "aof-rewrite",
             Mode::Replica => "replica",
+            Mode::AsItRuns => "as-it-runs",
         }
     }
 
@@ -57,6 +60,7 @@ impl Mode {
             Mode::Rdb => &[SCHEDULE, ("appendonly", "no")],
             Mode::AofEverysec | Mode::AofRewrite => &[NEVER, ("appendonly", "yes"), ("appendfsync", "everysec")],
             Mode::AofAlways => &[NEVER, ("appendonly", "yes"), ("appendfsync", "always")],
+            Mode::AsItRuns => &[],
         }
     }
 
@@ -65,7 +69,7 @@ impl Mode {
         match self {
             Mode::Rdb => Some("BGSAVE"),
             Mode::AofRewrite => Some("BGREWRITEAOF"),
-            Mode::MemoryOnly | Mode::AofEverysec | Mode::AofAlways | Mode::Replica => None,
+            Mode::MemoryOnly | Mode::AofEverysec | Mode::AofAlways | Mode::Replica | Mode::AsItRuns => None,
         }
     }
 }
@@ -103,6 +107,26 @@ pub enum Medium {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         fault: Option<String>,
     },
+    /// Wherever a server has them that runs already, and that is none of ours.
+    Running {
+        /// `redis://host:port/db` or `unix:///path`, without user and password.
+        url: String,
+        /// The same with them; it stays in this process.
+        #[serde(skip)]
+        secret: Secret,
+        /// Keys of tiermark's own are set there, and are gone afterwards; else nothing is set, and what is there is read.
+        writes: bool,
+    },
+}
+
+/// What is told to nobody and written nowhere.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Secret(pub String);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("…")
+    }
 }
 
 impl Medium {
@@ -112,6 +136,7 @@ impl Medium {
             Medium::Directory(dir) => dir.display().to_string(),
             Medium::Emulated { name, fault: None, .. } => name.clone(),
             Medium::Emulated { name, fault: Some(fault), .. } => format!("{name}+{fault}"),
+            Medium::Running { url, .. } => url.clone(),
         }
     }
 }
@@ -172,7 +197,7 @@ pub enum Link {
 /// A server and what its clients are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Server {
-    /// Its program.
+    /// Its program; nothing where it runs already.
     pub program: PathBuf,
     /// What it keeps.
     pub mode: Mode,
@@ -215,6 +240,10 @@ impl Server {
 
     /// In a few words.
     pub fn describe(&self) -> String {
+        if let Medium::Running { url, writes, .. } = &self.medium {
+            let keys = if *writes { "keys of its own" } else { "the keys that are there" };
+            return format!("the server at {url}, {keys}");
+        }
         let lost = self.lose.map_or_else(String::new, |lose| format!(", {}", lose.happened()));
         format!("redis {} on {}{lost}", self.mode, self.medium.name())
     }
@@ -285,6 +314,16 @@ mod tests {
             assert_eq!(mode.name().parse(), Ok(mode));
             assert_eq!(serde_json::to_string(&mode).unwrap(), format!("\"{mode}\""));
         }
+        assert!("as-it-runs".parse::<Mode>().is_err(), "no server is started so");
         assert!("fsync".parse::<Mode>().unwrap_err().contains("memory-only, rdb"));
+    }
+
+    #[test]
+    fn a_password_stays_here() {
+        let (url, secret) = ("redis://host".to_owned(), Secret("redis://:hush@host".to_owned()));
+        let medium = Medium::Running { url, secret, writes: false };
+        let (json, debug) = (serde_json::to_string(&medium).unwrap(), format!("{medium:?}"));
+        assert!(!json.contains("hush") && !debug.contains("hush"), "{json} {debug}");
+        assert_eq!(serde_json::from_str::<Medium>(&json).unwrap().name(), "redis://host");
     }
 }

@@ -95,6 +95,8 @@ fn ours(case: &Case, socket: &Path, operations: u64) -> Result<Seen> {
         expires: None,
         commands: &[],
         slowest: 0,
+        prefix: "",
+        names: None,
     };
     let job = Job {
         direction: Direction::Mixed { read_percent: 50 },

@@ -31,7 +31,7 @@ mod worker;
 
 pub use decode::{Decoded, decode};
 pub use probe::{Choice, probe};
-pub use resp::{Endpoint, Keys, NullServer, key_name};
+pub use resp::{Endpoint, Keys, Names, NullServer, key_name};
 pub use simulate::simulate;
 pub use touch::fill;
 

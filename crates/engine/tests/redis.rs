@@ -67,6 +67,8 @@ impl Server {
             expires: None,
             commands: &[],
             slowest: 0,
+            prefix: "",
+            names: None,
         };
         let cancel = AtomicBool::new(false);
         engine::run(job, Target::Keys(keys), &Control::new(&cancel), &mut |_: &Interval| {})
@@ -123,6 +125,8 @@ fn what_is_asked_is_what_the_server_counts() {
         expires,
         commands: &[],
         slowest: 0,
+        prefix: "",
+        names: None,
     };
     let cancel = AtomicBool::new(false);
     let outcome = engine::run(&job, Target::Keys(keys), &Control::new(&cancel), &mut |_: &Interval| {}).unwrap();
@@ -193,6 +197,8 @@ fn what_the_server_refuses_it_says_itself() {
         expires: None,
         commands: &[],
         slowest: 0,
+        prefix: "",
+        names: None,
     };
     let cancel = AtomicBool::new(false);
     let error = engine::run(&half(10), Target::Keys(keys), &Control::new(&cancel), &mut |_: &Interval| {}).unwrap_err();
@@ -226,6 +232,8 @@ fn a_server_that_ends_is_told_and_one_that_hangs_can_be_left() {
         expires: None,
         commands: &[],
         slowest: 0,
+        prefix: "",
+        names: None,
     };
     let outcome = std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -282,8 +290,18 @@ fn what_was_answered_before_the_server_went_is_kept() {
             ..half(50_000)
         };
         let at = Endpoint::Unix(&socket);
-        let keys =
-            Keys { at, greeting: b"", connections, pipeline, count: 50_000, expires: None, commands: &[], slowest: 0 };
+        let keys = Keys {
+            at,
+            greeting: b"",
+            connections,
+            pipeline,
+            count: 50_000,
+            expires: None,
+            commands: &[],
+            slowest: 0,
+            prefix: "",
+            names: None,
+        };
         let cancel = AtomicBool::new(false);
         let outcome = engine::run(&job, Target::Keys(keys), &Control::new(&cancel), &mut |_: &Interval| {}).unwrap();
         server.join().unwrap();

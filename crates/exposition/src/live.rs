@@ -6,6 +6,7 @@ use crate::load::{self, Cell, Requests};
 use crate::redis;
 use crate::text::{Family, Format, Kind, write};
 use basics::plan::{Step, Target};
+use basics::redis::Server;
 use basics::{Bytes, Interval, Nanos, Plan};
 use observe::{Observer, Sample};
 use record::StepRecord;
@@ -35,7 +36,7 @@ struct State {
     visits: u64,
     /// Where its server answers.
     at: Option<Address>,
-    password: Option<String>,
+    server: Option<Server>,
     /// What it said last, and when.
     answer: Option<(Instant, Info, Vec<Spike>)>,
     kernel: Option<(Sample, Vec<Ticks>)>,
@@ -113,8 +114,8 @@ fn ask(state: &Weak<Mutex<State>>) {
     while let Some(live) = state.upgrade().map(Live) {
         let at = live.state().at.clone();
         if open.as_ref().map(|(at, _)| at) != at.as_ref() {
-            let password = live.state().password.clone();
-            open = at.and_then(|at| Some((at.clone(), Control::open(&at, password.as_deref()).ok()?)));
+            let server = live.state().server.clone();
+            open = at.zip(server).and_then(|(at, server)| Some((at.clone(), Control::of(&server, &at).ok()?)));
         }
         if let Some((at, control)) = &mut open {
             // It may be long in coming: nothing is held meanwhile.
@@ -164,7 +165,7 @@ pub struct Watched<'a> {
     inner: &'a mut dyn Progress,
     /// The cell of each step.
     cells: Vec<Option<Cell>>,
-    passwords: Vec<Option<String>>,
+    servers: Vec<Option<Server>>,
     /// Who asks the server.
     asker: Option<Thread>,
     observer: Option<Observer>,
@@ -177,8 +178,8 @@ impl<'a> Watched<'a> {
         // It ends by itself when nobody holds the state any more. Without it there are no figures of the server.
         let asker = thread::Builder::new().name("metrics-ask".to_owned()).spawn(move || ask(&weak));
         let observer = watch(&live, &[]);
-        let (cells, passwords) = (Vec::new(), Vec::new());
-        Watched { asker: asker.ok().map(|asker| asker.thread().clone()), live, inner, cells, passwords, observer }
+        let (cells, servers) = (Vec::new(), Vec::new());
+        Watched { asker: asker.ok().map(|asker| asker.thread().clone()), live, inner, cells, servers, observer }
     }
 }
 
@@ -199,11 +200,11 @@ impl Progress for Watched<'_> {
             _ => None,
         };
         self.cells = plan.steps.iter().map(cell).collect();
-        let password = |step: &Step| match plan.targets.get(step.target) {
-            Some(Target::Redis(server)) => server.password().map(str::to_owned),
+        let server = |step: &Step| match plan.targets.get(step.target) {
+            Some(Target::Redis(server)) => Some((**server).clone()),
             _ => None,
         };
-        self.passwords = plan.steps.iter().map(password).collect();
+        self.servers = plan.steps.iter().map(server).collect();
         self.inner.begin(plan);
     }
 
@@ -212,7 +213,7 @@ impl Progress for Watched<'_> {
         drop(self.observer.take());
         let mut state = self.live.state();
         state.at = Some(at.clone());
-        state.password = self.passwords.get(index).cloned().flatten();
+        state.server = self.servers.get(index).cloned().flatten();
         state.answer = None;
         state.now = self.cells.get(index).cloned().flatten();
         state.visits += 1;

@@ -2,7 +2,9 @@
 
 use crate::error::RedisError;
 use crate::refusal::with_way_out;
+use crate::running::Running;
 use crate::start::Address;
+use basics::redis::{Medium, Server};
 use redis::{Client, Connection, ConnectionAddr, ConnectionInfo, RedisConnectionInfo, Value};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -112,6 +114,19 @@ impl Control {
         }
     }
 
+    /// Connects to a server of a plan, where it answers now.
+    ///
+    /// # Errors
+    /// As the way to it has.
+    pub fn of(server: &Server, at: &Address) -> Result<Self, RedisError> {
+        match &server.medium {
+            Medium::Running { url, secret, .. } => {
+                Running::at(if secret.0.is_empty() { url } else { &secret.0 })?.control()
+            }
+            _ => Self::open(at, server.password()),
+        }
+    }
+
     /// Connects, with a password where it wants one.
     ///
     /// # Errors
@@ -126,10 +141,20 @@ impl Control {
             addr: address,
             redis: RedisConnectionInfo { password: password.map(str::to_owned), ..RedisConnectionInfo::default() },
         };
-        let client = Client::open(info).map_err(failed)?;
-        let connection = client.get_connection_with_timeout(PATIENCE).map_err(failed)?;
-        connection.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
+        Self::to(at, info).map_err(failed)
+    }
+
+    /// Connects as it is told.
+    pub(crate) fn to(at: &Address, info: ConnectionInfo) -> redis::RedisResult<Self> {
+        let connection = Client::open(info)?.get_connection_with_timeout(PATIENCE)?;
+        connection.set_read_timeout(Some(PATIENCE))?;
         Ok(Control { at: at.clone(), connection })
+    }
+
+    /// What a setting is now; nothing where it is not told.
+    pub fn setting(&mut self, name: &str) -> Option<String> {
+        let pair: Vec<String> = redis::cmd("CONFIG").arg("GET").arg(name).query(&mut self.connection).ok()?;
+        pair.into_iter().nth(1)
     }
 
     /// Gives a command of which only the success matters.

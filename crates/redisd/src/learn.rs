@@ -9,7 +9,7 @@ use basics::learned::{Looked, LookedKey};
 use basics::{Bytes, Nanos};
 use flate2::Compression;
 use flate2::write::DeflateEncoder;
-use redis::{Client, Connection, Value};
+use redis::{Client, Connection, ConnectionInfo, IntoConnectionInfo, Value};
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
@@ -43,7 +43,7 @@ pub fn look(url: &str, monitor: Option<Duration>) -> Result<Looked, RedisError> 
     let begun = Instant::now();
     let before = info(&mut connection).map_err(asked)?;
     let keys: u64 = redis::cmd("DBSIZE").query(&mut connection).map_err(asked)?;
-    let names = names(&mut connection, begun).map_err(asked)?;
+    let names = names(&mut connection, KEYS, &|| begun.elapsed() > BUDGET).map_err(asked)?;
     let sample = sample(&mut connection, &names).map_err(asked)?;
     let strings = names.iter().zip(&sample).filter(|(_, key)| key.kind == "string").map(|(name, _)| name);
     let compressed = compressed(&mut connection, &strings.take(VALUES).collect::<Vec<_>>());
@@ -83,23 +83,34 @@ pub fn look(url: &str, monitor: Option<Duration>) -> Result<Looked, RedisError> 
 }
 
 fn connect(url: &str) -> Result<Connection, RedisError> {
-    let wrong = |why: String| RedisError::Url { url: hidden(url), why };
+    opened(&parsed(url)?).map_err(|error| told(url, &error))
+}
+
+/// What a URL says.
+pub(crate) fn parsed(url: &str) -> Result<ConnectionInfo, RedisError> {
     if url.starts_with("rediss:") {
-        return Err(wrong(
-            "TLS is not spoken here; give the address of a port without it, on this machine perhaps".to_owned(),
-        ));
+        return Err(tls(url));
     }
-    let client = Client::open(url).map_err(|error| {
-        wrong(format!("{error}; write redis://[user:password@]host[:port][/db], or unix:///path of a socket"))
-    })?;
-    let connection = client.get_connection_with_timeout(PATIENCE).map_err(|error| told(url, &error))?;
-    let patient =
-        connection.set_read_timeout(Some(PATIENCE)).and_then(|()| connection.set_write_timeout(Some(PATIENCE)));
-    patient.map_err(|error| told(url, &error))?;
+    url.into_connection_info().map_err(|error| RedisError::Url {
+        url: hidden(url),
+        why: format!("{error}; write redis://[user:password@]host[:port][/db], or unix:///path of a socket"),
+    })
+}
+
+pub(crate) fn tls(url: &str) -> RedisError {
+    let why = "TLS is not spoken here; give the address of a port without it, on this machine perhaps";
+    RedisError::Url { url: hidden(url), why: why.to_owned() }
+}
+
+/// A connection that is given up where an answer does not come.
+pub(crate) fn opened(info: &ConnectionInfo) -> redis::RedisResult<Connection> {
+    let connection = Client::open(info.clone())?.get_connection_with_timeout(PATIENCE)?;
+    connection.set_read_timeout(Some(PATIENCE))?;
+    connection.set_write_timeout(Some(PATIENCE))?;
     Ok(connection)
 }
 
-fn told(url: &str, error: &redis::RedisError) -> RedisError {
+pub(crate) fn told(url: &str, error: &redis::RedisError) -> RedisError {
     let why = match error.code() {
         _ if error.kind() == redis::ErrorKind::AuthenticationFailed => {
             "it has another password or user than the URL says".to_owned()
@@ -111,12 +122,17 @@ fn told(url: &str, error: &redis::RedisError) -> RedisError {
     RedisError::AtUrl { url: hidden(url), why }
 }
 
-/// Without what nobody else shall read.
-fn hidden(url: &str) -> String {
-    match (url.split_once("://"), url.rsplit_once('@')) {
-        (Some((scheme, _)), Some((_, host))) => format!("{scheme}://…@{host}"),
-        _ => url.to_owned(),
-    }
+/// A word with the user and password taken out of the URL that it is or ends with: what of it may be shown and kept.
+pub fn hidden(word: &str) -> String {
+    let Some((scheme, rest)) = word.split_once("://") else { return word.to_owned() };
+    let rest = rest.rsplit_once('@').map_or_else(|| rest.to_owned(), |(_, host)| format!("…@{host}"));
+    // Of a socket they stand at the end: `unix:///path?db=1&pass=secret`.
+    let Some((path, query)) = rest.split_once('?') else { return format!("{scheme}://{rest}") };
+    let parts = query.split('&').map(|part| match part.split_once('=') {
+        Some((name @ ("pass" | "user"), _)) => format!("{name}=…"),
+        _ => part.to_owned(),
+    });
+    format!("{scheme}://{path}?{}", parts.collect::<Vec<_>>().join("&"))
 }
 
 fn info(connection: &mut Connection) -> redis::RedisResult<Info> {
@@ -134,21 +150,26 @@ fn calls(info: &Info) -> impl Iterator<Item = (String, u64)> + '_ {
 }
 
 /// Names of keys: SCAN goes through the buckets of a hash table, so that the first ones are a sample without a pattern.
-fn names(connection: &mut Connection, begun: Instant) -> redis::RedisResult<Vec<Vec<u8>>> {
+pub(crate) fn names(
+    connection: &mut Connection,
+    most: usize,
+    enough: &dyn Fn() -> bool,
+) -> redis::RedisResult<Vec<Vec<u8>>> {
     let (mut cursor, mut names, mut known) = (0u64, Vec::new(), HashSet::new());
     loop {
         let some: (u64, Vec<Vec<u8>>) = redis::cmd("SCAN").arg(cursor).arg("COUNT").arg(200).query(connection)?;
         // A key may be told twice.
         names.extend(some.1.into_iter().filter(|name| known.insert(name.clone())));
         cursor = some.0;
-        if cursor == 0 || names.len() >= KEYS || begun.elapsed() > BUDGET {
-            names.truncate(KEYS);
+        if cursor == 0 || names.len() >= most || enough() {
+            names.truncate(most);
             return Ok(names);
         }
     }
 }
 
-fn sample(connection: &mut Connection, names: &[Vec<u8>]) -> redis::RedisResult<Vec<LookedKey>> {
+/// Kind, length and time to live of each.
+pub(crate) fn sample(connection: &mut Connection, names: &[Vec<u8>]) -> redis::RedisResult<Vec<LookedKey>> {
     let mut kinds = redis::Pipeline::with_capacity(2 * names.len());
     for name in names {
         kinds.cmd("TYPE").arg(name).cmd("PTTL").arg(name);
@@ -254,6 +275,8 @@ mod tests {
     fn passwords_are_not_told() {
         assert_eq!(hidden("redis://me:secret@host:1/2"), "redis://…@host:1/2");
         assert_eq!(hidden("redis://host"), "redis://host");
+        assert_eq!(hidden("--url=unix:///s?db=1&pass=secret"), "--url=unix:///s?db=1&pass=…");
+        assert_eq!(hidden("a@b?pass=c"), "a@b?pass=c", "no URL");
         let tls = look("rediss://me:secret@host", None).unwrap_err().to_string();
         assert!(tls.contains("TLS") && !tls.contains("secret"), "{tls}");
         assert!(look("http://host", None).unwrap_err().to_string().contains("redis://"));

@@ -7,11 +7,13 @@ mod error;
 mod far;
 mod learn;
 mod refusal;
+mod running;
 mod start;
 
 pub use control::{Control, Info, Spike};
 pub use error::RedisError;
 pub use far::{Far, Knife};
-pub use learn::look;
+pub use learn::{hidden, look};
 pub use refusal::with_way_out;
+pub use running::{Running, StringKey};
 pub use start::{Address, Start, find, free_port};

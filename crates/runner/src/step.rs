@@ -9,7 +9,7 @@ use crate::{RunError, Runner, SharedSpool, errno, lock, model, now, through};
 use basics::job::{Block, Direction, Stop};
 use basics::plan::{Act, CHUNK, Step, Target};
 use basics::pressure::{Load, Pressed};
-use basics::redis::{Served, Server};
+use basics::redis::Server;
 use basics::{Bytes, EngineUse, Interval, Job, Nanos, Side};
 use engine::{Control, Ended, Outcome};
 use machine::{Machine, Root};
@@ -188,12 +188,19 @@ impl Running<'_, '_> {
     ) -> Result<(), RunError> {
         let (cancel, program) = (self.runner.interrupted, self.runner.program);
         let (dir, own) = targets.medium(&server.medium, program)?;
-        let below = || {
-            let tier = machine::tier_of_path(self.machine, &Root::live(), &dir);
+        let below = |dir: &Path| {
+            let tier = machine::tier_of_path(self.machine, &Root::live(), dir);
             tier.map(|tier| machine::disks_below(self.machine, &tier)).unwrap_or_default()
         };
-        let disks = own.map_or_else(below, |own| vec![own]);
         let mut cell = Cell::start(server, &dir, targets.site(program))?;
+        let disks = match (own, cell.found()) {
+            (Some(own), _) => vec![own],
+            (None, Some((theirs, notes))) => {
+                account.notes.extend_from_slice(notes);
+                below(theirs)
+            }
+            (None, None) => below(&dir),
+        };
         cell.find_limit(&step.job, targets.limits(), cancel);
         let done = match server.lose {
             Some(how) => self.lose(how, &mut cell, (server, step), disks, targets, account),
@@ -230,11 +237,10 @@ impl Running<'_, '_> {
         // Before the load, so that nothing is measured that cannot be kept.
         let log = server.log.as_deref().map(redis::new_log).transpose()?;
         let mut outcome = self.watched(step, Some(disks), account, |sink| cell.run(&step.job, cancel, sink))?;
-        let mut served = cell.account(&before, &outcome, disk.as_deref())?;
+        let mut served = cell.account(&before, &step.job, &outcome, disk.as_deref())?;
         if let Some(log) = log {
             served.lag = Some(redis::write_log(log, std::mem::take(&mut outcome.each))?);
         }
-        let served = Served { payload: step.job.block.mean(), ..served };
         account.region = Some(whole);
         account.load = Some(Box::new(Load { redis: Some(Box::new(served)), ..Load::default() }));
         write_account(outcome, account)

@@ -54,7 +54,7 @@ impl Context {
             Ok(columns @ 1..) => usize::from(columns).clamp(60, WIDEST),
             _ => WIDEST,
         };
-        let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+        let words: Vec<String> = std::env::args_os().map(|word| redisd::hidden(&word.to_string_lossy())).collect();
         let command = words.join(" ");
         Context {
             db,

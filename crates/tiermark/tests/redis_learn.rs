@@ -4,56 +4,12 @@
 
 mod common;
 
-use common::{Home, Need, has_keys, patiently, possible, sh, try_sh};
+use common::{Home, Need, Server, has_keys, possible, try_sh};
 use serde_json::Value;
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
 
 fn can(test: &str) -> bool {
     possible(test, &[Need::Tool("redis-server"), Need::Tool("redis-cli")])
-}
-
-/// A server of somebody's, which goes when the test ends.
-struct Server {
-    child: Child,
-    socket: PathBuf,
-}
-
-impl Server {
-    fn start(dir: &Path, more: &[&str]) -> Self {
-        let socket = dir.join("socket");
-        let mut command = Command::new("redis-server");
-        command.args(["--port", "0", "--save", "", "--unixsocket"]).arg(&socket).args(more).current_dir(dir);
-        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        let server = Server { child, socket };
-        patiently("the server listens", || server.socket.exists());
-        server
-    }
-
-    fn url(&self) -> String {
-        format!("unix://{}", self.socket.display())
-    }
-
-    /// Gives it these commands.
-    fn tell(&self, commands: &str) {
-        let mut command = Command::new("redis-cli");
-        command.arg("-s").arg(&self.socket).arg("--pipe").stdin(Stdio::piped()).stdout(Stdio::null());
-        let mut child = command.spawn().unwrap();
-        child.stdin.take().unwrap().write_all(commands.as_bytes()).unwrap();
-        assert!(child.wait().unwrap().success());
-    }
-
-    fn asked(&self, command: &str) -> String {
-        sh(&format!("redis-cli -s {} {command}", self.socket.display()))
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 /// 7 of 10 values have 64 B, 3 have 512; half of the keys of each kind live 60 s; five reads for each write.
@@ -146,7 +102,7 @@ fn how_uneven_keys_are_used_is_heard() {
         let folders = std::fs::read_dir(&work).into_iter().flatten().flatten();
         folders.map(|folder| folder.path().join("socket")).find(|socket| socket.exists())
     };
-    let filled = |socket: &PathBuf| {
+    let filled = |socket: &Path| {
         try_sh(&format!("redis-cli -s {} dbsize", socket.display())).is_ok_and(|keys| keys.trim() == "10000")
     };
     running.until("the keys are set", || socket().is_some_and(|socket| filled(&socket)));

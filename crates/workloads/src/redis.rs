@@ -64,6 +64,8 @@ pub struct Request {
     pub seed: u64,
 }
 
+/// Keys that are set on a server that is none of ours end by themselves after so long, should nobody remove them.
+pub const LEFT: Nanos = Nanos::from_millis(3_600_000);
 /// Keys, when nobody says how many.
 pub const KEYS: u64 = 100_000;
 /// The time within which a server is lost, when nobody says so.
@@ -112,6 +114,9 @@ impl Request {
             );
         }
         self.may_lose()?;
+        if self.only_reads() && self.reads != 100 {
+            return refused("nothing is set on a server that runs already; say --writes to set keys of tiermark's own, or leave --reads away".to_owned());
+        }
         let mut plan = Plan {
             method: "load-redis".to_owned(),
             parameters: self.parameters(),
@@ -124,6 +129,7 @@ impl Request {
             for payload in &self.payloads {
                 for mode in &self.modes {
                     let keys = match self.lose {
+                        None if self.only_reads() => self.keys.unwrap_or(KEYS),
                         None => self.keys.unwrap_or_else(|| (DATA.0 / payload.mean().0.max(1)).clamp(1, KEYS)),
                         // One for each request, and each thread has its own.
                         Some(_) => self.most_lost() + u64::from(self.threads),
@@ -138,7 +144,7 @@ impl Request {
                         connections: self.connections,
                         pipeline: self.pipeline,
                         keys,
-                        expires: self.expires,
+                        expires: self.expires.or(matches!(medium, Medium::Running { .. }).then_some(LEFT)),
                         log: self.log.clone(),
                         lose: self.lose,
                         commands: self.commands.clone(),
@@ -156,6 +162,11 @@ impl Request {
             }
         }
         Ok(plan)
+    }
+
+    /// Whether what is there already is read, and nothing is set.
+    fn only_reads(&self) -> bool {
+        self.media.iter().any(|medium| matches!(medium, Medium::Running { writes: false, .. }))
     }
 
     fn job(&self, payload: &Block) -> Job {
@@ -289,6 +300,22 @@ mod tests {
         assert!(several.plan().unwrap_err().to_string().contains("--repeat 1"));
         let nothing = Request { payloads: vec![Block::Fixed(Bytes(0))], ..request() };
         assert!(nothing.plan().unwrap_err().to_string().contains("--payload"));
+    }
+
+    #[test]
+    fn of_a_server_that_runs_only_reads_are_asked_unless_writes_are_allowed() {
+        let running = |writes| {
+            let url = "redis://127.0.0.1:6379".to_owned();
+            let media = vec![Medium::Running { url, secret: Default::default(), writes }];
+            let payloads = vec![Block::Fixed(Bytes(64))];
+            Request { modes: vec![Mode::AsItRuns], media, payloads, reads: 100, as_published: false, ..request() }
+        };
+        let plan = running(false).plan().unwrap();
+        assert!(plan.steps.iter().all(|step| step.job.direction == Direction::Read));
+        assert!(Request { reads: 50, ..running(false) }.plan().unwrap_err().to_string().contains("--writes"));
+        let plan = Request { reads: 50, ..running(true) }.plan().unwrap();
+        let Target::Redis(server) = &plan.targets[0] else { panic!("{:?}", plan.targets[0]) };
+        assert_eq!((server.expires, server.mode), (Some(LEFT), Mode::AsItRuns));
     }
 
     #[test]

@@ -82,7 +82,7 @@ fn judge(situation: &Situation<'_>) -> Option<Recommendation> {
     let choice = choose(situation);
     let goals = situation.goals;
     let title = match choice.mode {
-        Mode::MemoryOnly | Mode::Replica => "keep nothing on the disk",
+        Mode::MemoryOnly | Mode::Replica | Mode::AsItRuns => "keep nothing on the disk",
         Mode::Rdb => "snapshots, no log",
         Mode::AofEverysec | Mode::AofRewrite => "a log (AOF) that is made durable every second",
         Mode::AofAlways => "a log (AOF) that is durable before each answer",
@@ -177,7 +177,7 @@ fn published(situation: &Situation<'_>, mode: Mode) -> Vec<Evidence> {
 
 fn risk(mode: Mode) -> Option<String> {
     let text = match mode {
-        Mode::MemoryOnly | Mode::Replica => {
+        Mode::MemoryOnly | Mode::Replica | Mode::AsItRuns => {
             "After a restart all is computed or fetched again, at once: let clients cope with an empty cache."
         }
         Mode::Rdb => "Each snapshot forks: what is written meanwhile is copied, and needs memory (redis-maxmemory).",

@@ -19,9 +19,53 @@ pub fn key_name(number: u64) -> String {
     format!("key:{number:0DIGITS$}")
 }
 
+/// Keys that are there already, as whole GETs: what is read of a server that serves somebody. Threads share it.
+#[derive(Debug, Clone, Default)]
+pub struct Names {
+    bytes: Vec<u8>,
+    /// Where each ends.
+    ends: Vec<usize>,
+    longest: usize,
+}
+
+impl Names {
+    /// Of their names.
+    pub fn new<'n>(names: impl IntoIterator<Item = &'n [u8]>) -> Self {
+        let mut all = Names::default();
+        for name in names {
+            let from = all.bytes.len();
+            all.bytes.extend_from_slice(format!("*2\r\n$3\r\nGET\r\n${}\r\n", name.len()).as_bytes());
+            all.bytes.extend_from_slice(name);
+            all.bytes.extend_from_slice(b"\r\n");
+            all.ends.push(all.bytes.len());
+            all.longest = all.longest.max(all.bytes.len() - from);
+        }
+        all
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    #[inline]
+    fn get(&self, key: u64) -> &[u8] {
+        let at = key as usize;
+        let from = if at == 0 { 0 } else { self.ends[at - 1] };
+        &self.bytes[from..self.ends[at]]
+    }
+}
+
 /// Writes the commands of one thread.
 #[derive(Debug)]
-pub(super) struct Commands {
+pub(super) struct Commands<'a> {
+    /// What is read is one of these.
+    names: Option<&'a Names>,
     get: Vec<u8>,
     /// Up to the value's length.
     set: Vec<u8>,
@@ -38,9 +82,10 @@ pub(super) struct Commands {
     mix: Option<Mix>,
 }
 
-impl Commands {
-    pub(super) fn new(job: &Job, keys: &Keys<'_>, thread: u32) -> Self {
-        let key = format!("${}\r\nkey:{}", 4 + DIGITS, "0".repeat(DIGITS));
+impl<'a> Commands<'a> {
+    pub(super) fn new(job: &Job, keys: &Keys<'a>, thread: u32) -> Self {
+        let key = format!("{}key:{}", keys.prefix, "0".repeat(DIGITS));
+        let key = format!("${}\r\n{key}", key.len());
         let (words, after) = match keys.expires {
             None => (3, "\r\n".to_owned()),
             Some(time) => {
@@ -58,8 +103,10 @@ impl Commands {
         });
         let mix = Mix::new(keys.commands, job, thread);
         let head = set.len().max(mix.as_ref().map_or(0, Mix::longest));
+        let named = keys.names.map_or(0, |names| names.longest);
         Commands {
-            longest: head + 24 + largest + after.len(),
+            names: keys.names,
+            longest: (head + 24 + largest + after.len()).max(named),
             mix,
             get: get.into_bytes(),
             set: set.into_bytes(),
@@ -90,6 +137,10 @@ impl Commands {
             return kind;
         }
         if op.read {
+            if let Some(names) = self.names {
+                into.extend_from_slice(names.get(key));
+                return 0;
+            }
             into.extend_from_slice(&self.get);
             // The key ends before the line does.
             number(into, 2, key);
@@ -187,6 +238,8 @@ mod tests {
             expires,
             commands: &[],
             slowest: 0,
+            prefix: "",
+            names: None,
         };
         let entropy = basics::job::Entropy::Zeros;
         let job = Job { block, entropy, ..Job::default() };
@@ -203,6 +256,9 @@ mod tests {
         assert_eq!(written(op(true), None), "*2 $3 GET $16 key:000000000042 ");
         assert_eq!(written(op(false), None), "*3 $3 SET $16 key:000000000042 $64  ");
         assert_eq!(key_name(42), "key:000000000042");
+        let names = Names::new(["a".as_bytes(), b"user:7"]);
+        assert_eq!((names.len(), names.get(0)), (2, &b"*2\r\n$3\r\nGET\r\n$1\r\na\r\n"[..]));
+        assert_eq!((names.longest, names.get(1)), (25, &b"*2\r\n$3\r\nGET\r\n$6\r\nuser:7\r\n"[..]));
         let split = Block::Split(vec![(Bytes(64), 1), (Bytes(128), 1)]);
         assert_eq!(of(split, op(false), None), "*3 $3 SET $16 key:000000000042 $64  ");
         let timed = written(op(false), Some(Duration::from_secs(3)));

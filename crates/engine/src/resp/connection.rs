@@ -109,7 +109,7 @@ impl Connection {
     }
 
     #[inline]
-    pub(super) fn ask(&mut self, slot: u32, op: &Op, commands: &mut Commands) {
+    pub(super) fn ask(&mut self, slot: u32, op: &Op, commands: &mut Commands<'_>) {
         let kind = commands.write(op, &mut self.output);
         self.asked.push_back(Asked { slot, len: op.len, sent: 0, kind });
         self.fresh += 1;
@@ -174,10 +174,22 @@ impl Connection {
     }
 }
 
+/// How many commands these bytes are: `*WORDS`, then for each word `$LENGTH` and its bytes, which may be anything.
+fn commands_in(mut bytes: &[u8]) -> usize {
+    let mut commands = 0;
+    while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
+        let number =
+            std::str::from_utf8(&bytes[1..end]).ok().and_then(|text| text.trim_end().parse().ok()).unwrap_or(0);
+        let word = if bytes[0] == b'$' { number + 2 } else { 0 };
+        commands += usize::from(bytes[0] == b'*');
+        bytes = bytes.get(end + 1 + word..).unwrap_or_default();
+    }
+    commands
+}
+
 /// Says what has to be said first, and waits until it is answered.
 fn greet(stream: &mut dyn Stream, greeting: &[u8]) -> io::Result<()> {
-    // Each command begins with the number of its words, and a greeting has no values that could look so.
-    let mut left = greeting.iter().filter(|byte| **byte == b'*').count();
+    let mut left = commands_in(greeting);
     stream.write_all(greeting)?;
     let (mut replies, mut input, mut refused) = (Replies::new(), [0; 4096], None);
     while left > 0 {
@@ -193,4 +205,15 @@ fn greet(stream: &mut dyn Stream, greeting: &[u8]) -> io::Result<()> {
         });
     }
     refused.map_or(Ok(()), |said| Err(io::Error::other(format!("it answers: {said}"))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_may_hold_anything() {
+        let greeting = b"*2\r\n$4\r\nAUTH\r\n$6\r\n*1\r\n*2\r\n*2\r\n$6\r\nSELECT\r\n$1\r\n3\r\n";
+        assert_eq!((commands_in(greeting), commands_in(b""), commands_in(b"*1\r\n$4\r\nPI")), (2, 0, 1));
+    }
 }

@@ -9,7 +9,7 @@ mod mix;
 mod null_server;
 mod replies;
 
-pub use commands::key_name;
+pub use commands::{Names, key_name};
 pub use null_server::NullServer;
 
 use crate::EngineError;
@@ -64,6 +64,10 @@ pub struct Keys<'a> {
     pub pipeline: u32,
     /// How many keys there are to choose from.
     pub count: u64,
+    /// Before the name of each key that is set, and read where there are no [`Names`].
+    pub prefix: &'a str,
+    /// Keys that are there already, of which GETs choose; as many as are counted.
+    pub names: Option<&'a Names>,
     /// A key is gone so long after it was set.
     pub expires: Option<Duration>,
     /// What is asked, where it is more than GETs and SETs: reads and writes of the job are shared out among these.
@@ -101,7 +105,7 @@ impl Done {
 pub(crate) struct Connections<'a> {
     epoll: OwnedFd,
     all: Vec<Connection>,
-    commands: Commands,
+    commands: Commands<'a>,
     /// Connections that may be given a request; some may have become full since.
     roomy: VecDeque<u32>,
     /// Those with requests that were not sent yet.
@@ -126,7 +130,7 @@ pub(crate) struct Connections<'a> {
 impl<'a> Connections<'a> {
     /// Connected, greeted, nothing asked.
     pub(crate) fn new(
-        keys: &Keys<'_>,
+        keys: &Keys<'a>,
         job: &Job,
         thread: u32,
         (clock, rate, stop): (Clock, Rate, &'a AtomicBool),

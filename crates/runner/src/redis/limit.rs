@@ -24,12 +24,13 @@ impl Cell<'_> {
         if self.server.lose.is_some() {
             return;
         }
-        let of = key(self.server, job);
-        self.limit = *limits.0.entry(of).or_insert_with(|| self.limit_of(job, interrupted));
+        let job = self.asked(job);
+        let of = key(self.server, &job);
+        self.limit = *limits.0.entry(of).or_insert_with(|| self.limit_of(&job, interrupted));
     }
 
     fn limit_of(&self, job: &Job, interrupted: &AtomicBool) -> Option<f64> {
-        let socket = (self.server.link == Link::Unix).then(|| self.dir.join("null"));
+        let socket = (self.server.link == Link::Unix).then(|| Some(self.own()?.dir.join("null"))).flatten();
         let server = NullServer::start(socket.as_deref(), job.block.mean().0 as usize).ok()?;
         let job = Job {
             pacing: Pacing::Closed,

@@ -1,7 +1,8 @@
 //! A server that is lost in the middle of its load: killed, or with its disk cut off from power, at a moment that a seed chooses. Then
 //! it is started again, and every write that it had acknowledged is looked for.
 
-use super::{Cell, Site, failed, last_line, launch};
+use super::own::{last_line, launch};
+use super::{Cell, Site, failed};
 use crate::RunError;
 use crate::emulated::Faults;
 use crate::pressed::Heard;
@@ -101,7 +102,7 @@ impl Cell<'_> {
         interrupted: &AtomicBool,
         sink: &mut dyn FnMut(Heard<'_>),
     ) -> Result<(Outcome, Gone), RunError> {
-        let server = Pid::from_child(&self.child);
+        let server = Pid::from_child(&self.own().ok_or_else(not_ours)?.child);
         let (struck, went) = (&AtomicBool::new(false), &AtomicBool::new(false));
         std::thread::scope(|scope| {
             let (begins, begun) = channel();
@@ -149,8 +150,9 @@ impl Cell<'_> {
 
     /// Nothing of the server is there any more.
     pub fn bury(&mut self) -> Result<(), RunError> {
-        self.child.wait().map_err(failed)?;
-        self.helper.take().map_or(Ok(()), |helper| Ok(helper.end()?))
+        let own = self.own_mut().ok_or_else(not_ours)?;
+        own.child.wait().map_err(failed)?;
+        own.helper.take().map_or(Ok(()), |helper| Ok(helper.end()?))
     }
 
     /// Starts it again with what its folder holds, or has its replica take over; the reason, where neither can be.
@@ -160,14 +162,17 @@ impl Cell<'_> {
             Ok(false) => {}
             Err(error) => return Some(format!("its replica does not take over: {error}")),
         }
+        let server = self.server;
+        let Some(own) = self.own_mut() else { return Some(not_ours().to_string()) };
         // Its last words are those of this start.
-        let _ = std::fs::remove_file(self.dir.join(super::LOG));
-        match launch(self.server, &self.dir, site) {
+        let _ = std::fs::remove_file(own.dir.join(super::LOG));
+        match launch(server, &own.dir, site) {
             Ok((address, control, helper, child)) => {
-                (self.address, self.control, self.helper, self.child) = (address, control, Some(helper), child);
+                (own.helper, own.child) = (Some(helper), child);
+                (self.address, self.control) = (address, control);
                 None
             }
-            Err(error) => Some(last_line(&self.dir).unwrap_or_else(|| error.to_string())),
+            Err(error) => Some(last_line(&own.dir).unwrap_or_else(|| error.to_string())),
         }
     }
 
@@ -223,6 +228,10 @@ impl Cell<'_> {
             ..Served::default()
         }
     }
+}
+
+fn not_ours() -> RunError {
+    failed("only a server that tiermark started is taken away")
 }
 
 /// Acknowledged and not there.

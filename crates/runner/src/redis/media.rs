@@ -31,6 +31,8 @@ impl Media {
     pub fn place(&mut self, medium: &Medium, site: Site<'_>) -> Result<(PathBuf, Option<String>), RunError> {
         let (name, toml, size, fault) = match medium {
             Medium::Directory(dir) => return Ok((dir.clone(), None)),
+            // Found once it is asked.
+            Medium::Running { .. } => return Ok((PathBuf::new(), None)),
             Medium::Emulated { name, toml, size, fault } => (name, toml, *size, fault),
         };
         let key = medium.name();

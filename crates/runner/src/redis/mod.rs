@@ -1,11 +1,13 @@
-//! A Redis server for one step: started in a folder of its own on its medium, filled, loaded, looked at, ended. The media that are
-//! emulated disks live as long as the run.
+//! A Redis server for one step: started in a folder of its own on its medium, filled, loaded, looked at, ended; or one that runs
+//! already, and is left as it was. The media that are emulated disks live as long as the run.
 
 mod limit;
 mod lose;
 mod media;
+mod own;
 mod replica;
 mod requests;
+mod running;
 mod spikes;
 
 pub(crate) use limit::Limits;
@@ -15,18 +17,18 @@ pub(crate) use requests::{new_log, write_log};
 
 use crate::RunError;
 use crate::pressed::Heard;
-use basics::job::{Direction, Order, Pacing, Stop};
+use basics::job::{Block, Direction, Order, Pacing, Stop};
 use basics::redis::{Medium, Served, Server};
 use basics::redis_commands::{Command as Asked, CommandMix};
 use basics::spikes::Spikes;
 use basics::{Bytes, Interval, Job, Nanos};
-use change::{Folder, Helper, Journal};
+use change::Journal;
 use engine::{Control as Cancel, Ended, Endpoint, Keys, Outcome, Target};
 use observe::stalls::Watch;
-use redisd::{Address, Control, Info, Start, with_way_out};
-use replica::Replica;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use own::Own;
+use redisd::{Address, Control, Info, with_way_out};
+use running::Running;
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
@@ -55,20 +57,18 @@ fn failed(what: impl std::fmt::Display) -> RunError {
     RunError::Load { what: what.to_string() }
 }
 
+/// Whose server it is.
+enum Host {
+    Own(Box<Own>),
+    Running(Box<Running>),
+}
+
 /// A server that runs. Fields go in this order.
 pub(crate) struct Cell<'a> {
     server: &'a Server,
     address: Address,
     control: Control,
-    helper: Option<Helper>,
-    child: Child,
-    replica: Option<Replica>,
-    /// The folder of the replica that took its place.
-    taken_over: Option<Folder>,
-    /// Its folder.
-    dir: PathBuf,
-    /// The same where it is journalled: on an emulated disk it goes with that.
-    folder: Option<Folder>,
+    host: Host,
     /// What each connection says first.
     greeting: Vec<u8>,
     /// What the slowest requests of the last load met.
@@ -86,41 +86,70 @@ pub(crate) struct Before {
 }
 
 impl<'a> Cell<'a> {
-    /// Starts it and waits until it answers.
+    /// Starts it and waits until it answers, or finds it.
     pub fn start(server: &'a Server, dir: &Path, site: Site<'_>) -> Result<Self, RunError> {
-        let folder = match &server.medium {
-            Medium::Directory(_) => Some(Folder::make(site.journal, site.run, dir)?),
-            Medium::Emulated { .. } => None,
+        let (host, address, control, greeting) = match &server.medium {
+            Medium::Running { url, secret, writes } => {
+                let url = if secret.0.is_empty() { url } else { &secret.0 };
+                let (running, control) = Running::attach(url, *writes, server, site)?;
+                let (address, greeting) = (running.address().clone(), running.greeting());
+                (Host::Running(Box::new(running)), address, control, greeting)
+            }
+            _ => {
+                let (own, address, control) = Own::start(server, dir, site)?;
+                let greeting = server.password().map(greeting).unwrap_or_default();
+                (Host::Own(Box::new(own)), address, control, greeting)
+            }
         };
-        let dir = folder.as_ref().map_or_else(|| dir.join("redis"), |folder| folder.path().to_owned());
-        if folder.is_none() {
-            // What an earlier step left.
-            let _ = std::fs::remove_dir_all(&dir);
-            std::fs::create_dir(&dir).map_err(failed)?;
-        }
-        let (address, control, helper, child) = launch(server, &dir, site)?;
-        let helper = Some(helper);
-        let greeting = server.password().map(greeting).unwrap_or_default();
-        let replica = Replica::of(server, &address, site)?;
-        Ok(Cell {
-            server,
-            address,
-            control,
-            helper,
-            child,
-            replica,
-            taken_over: None,
-            dir,
-            folder,
-            greeting,
-            spikes: None,
-            limit: None,
-        })
+        Ok(Cell { server, address, control, host, greeting, spikes: None, limit: None })
     }
 
     /// Where it answers.
     pub fn address(&self) -> &Address {
         &self.address
+    }
+
+    fn own(&self) -> Option<&Own> {
+        match &self.host {
+            Host::Own(own) => Some(own),
+            Host::Running(_) => None,
+        }
+    }
+
+    fn own_mut(&mut self) -> Option<&mut Own> {
+        match &mut self.host {
+            Host::Own(own) => Some(own),
+            Host::Running(_) => None,
+        }
+    }
+
+    /// Its process, where that is on this machine and seen.
+    fn pid(&self) -> Option<u32> {
+        match &self.host {
+            Host::Own(own) => Some(own.child.id()),
+            Host::Running(running) => running.pid(),
+        }
+    }
+
+    /// Whether nothing is set, and what was there before is read.
+    fn reads_theirs(&self) -> bool {
+        matches!(&self.host, Host::Running(running) if running.keys().1.is_some())
+    }
+
+    /// The job as it is asked for: values that are there already are as long as they are, in the mean.
+    fn asked(&self, job: &Job) -> Job {
+        match &self.host {
+            Host::Running(running) if self.reads_theirs() => Job { block: Block::Fixed(running.mean()), ..job.clone() },
+            _ => job.clone(),
+        }
+    }
+
+    /// Where its files lie, of one that is not ours, and what is worth a note of it.
+    pub fn found(&self) -> Option<(&Path, &[String])> {
+        match &self.host {
+            Host::Own(_) => None,
+            Host::Running(running) => Some((running.dir(), running.notes())),
+        }
     }
 
     fn keys<'k>(&'k self, pipeline: u32, connections: u32) -> Keys<'k> {
@@ -129,15 +158,21 @@ impl<'a> Cell<'a> {
             Address::Unix(path) => Endpoint::Unix(path),
         };
         let expires = self.server.expires.map(|time| Duration::from_nanos(time.0));
+        let (prefix, names) = match &self.host {
+            Host::Own(_) => ("", None),
+            Host::Running(running) => running.keys(),
+        };
         Keys {
             at,
             greeting: &self.greeting,
             connections,
             pipeline,
-            count: self.server.keys,
+            count: names.map_or(self.server.keys, |names| names.len() as u64),
             expires,
             commands: self.server.commands.weights(),
             slowest: spikes::SLOWEST,
+            prefix,
+            names,
         }
     }
 
@@ -148,6 +183,12 @@ impl<'a> Cell<'a> {
         interrupted: &AtomicBool,
         mut told: impl FnMut(Bytes),
     ) -> Result<Bytes, RunError> {
+        if self.reads_theirs() {
+            return Ok(Bytes(0));
+        }
+        if let Host::Running(running) = &self.host {
+            running.may_fill(&mut self.control, job.block.mean())?;
+        }
         const CONNECTIONS: u32 = 16;
         const PIPELINE: u32 = 32;
         let job = Job {
@@ -191,10 +232,13 @@ impl<'a> Cell<'a> {
     pub fn before(&mut self, disk: Option<&str>) -> Result<Before, RunError> {
         self.settle();
         self.link_up()?;
-        let info = self.control.info().map_err(failed)?;
-        for order in ["CONFIG RESETSTAT", "SLOWLOG RESET", "LATENCY RESET"] {
-            self.control.order(order).map_err(failed)?;
+        // Whoever else looks at a server that is not ours keeps what it counts.
+        if self.own().is_some() {
+            for order in ["CONFIG RESETSTAT", "SLOWLOG RESET", "LATENCY RESET"] {
+                self.control.order(order).map_err(failed)?;
+            }
         }
+        let info = self.control.info().map_err(failed)?;
         Ok(Before { info, main: self.main_cpu(), all: self.cpu(), written: disk.and_then(written) })
     }
 
@@ -209,8 +253,9 @@ impl<'a> Cell<'a> {
         let half = job.stop.operations.map(|operations| operations / 2);
         let half_time = job.stop.time.map(|time| Nanos(time.0 / 2));
         let (address, password) = (self.address.clone(), self.server.password());
+        let job = &self.asked(job);
         // Of a server that is taken away in the middle nobody asks why it was slow.
-        let watch = self.server.lose.is_none().then(|| spikes::begin(self.child.id()));
+        let watch = self.server.lose.is_none().then(|| spikes::begin(self.pid()));
         let mut outcome = std::thread::scope(|scope| {
             let (now, when) = channel::<()>();
             let ordered = midway.map(|command| {
@@ -251,29 +296,40 @@ impl<'a> Cell<'a> {
     }
 
     /// What was seen of it.
-    pub fn account(&mut self, before: &Before, outcome: &Outcome, disk: Option<&str>) -> Result<Served, RunError> {
+    pub fn account(
+        &mut self,
+        before: &Before,
+        job: &Job,
+        outcome: &Outcome,
+        disk: Option<&str>,
+    ) -> Result<Served, RunError> {
         let (main, all) = (self.main_cpu(), self.cpu());
         let info = self.when_saved()?;
         self.settle();
-        let peak = status(self.child.id(), "VmHWM:");
         let moved = |a: Option<Nanos>, b: Option<Nanos>| a.zip(b).map(|(a, b)| b - a);
         let number = |key: &str| info.number(key).unwrap_or(0);
+        let since = |key: &str| number(key).saturating_sub(before.info.number(key).unwrap_or(0));
+        let peak = match &self.host {
+            // Of a process that lived before, the most was perhaps long ago.
+            Host::Own(own) => status(own.child.id(), "VmHWM:"),
+            Host::Running(_) => info.number("used_memory_rss"),
+        };
         let copied = number("rdb_last_cow_size").max(number("aof_last_cow_size"));
         Ok(Served {
             mode: Some(self.server.mode),
             medium: self.server.medium.name(),
             version: info.version(),
-            keys: self.server.keys,
+            keys: self.keys(1, 1).count,
+            payload: self.asked(job).block.mean(),
             peak: Bytes(peak.unwrap_or(0) + copied),
             main_cpu: moved(before.main, main),
             cpu: moved(before.all, all),
-            forks: number("total_forks").saturating_sub(before.info.number("total_forks").unwrap_or(0)),
+            forks: since("total_forks"),
             last_fork: info.number("latest_fork_usec").map(|us| Nanos(us * 1000)),
-            delayed_fsyncs: number("aof_delayed_fsync")
-                .saturating_sub(before.info.number("aof_delayed_fsync").unwrap_or(0)),
+            delayed_fsyncs: since("aof_delayed_fsync"),
             copied: Bytes(copied),
-            hits: number("keyspace_hits"),
-            misses: number("keyspace_misses"),
+            hits: since("keyspace_hits"),
+            misses: since("keyspace_misses"),
             written: disk.and_then(written).zip(before.written).map(|(after, before)| Bytes(after - before)),
             logical: Bytes(outcome.write.bytes),
             spikes: self.spikes.take().map(Box::new),
@@ -299,18 +355,19 @@ impl<'a> Cell<'a> {
 
     /// What its file system holds back is written.
     pub fn settle(&self) {
-        if let Ok(dir) = std::fs::File::open(&self.dir) {
+        let Some(own) = self.own() else { return };
+        if let Ok(dir) = std::fs::File::open(&own.dir) {
             let _ = rustix::fs::syncfs(dir);
         }
     }
 
     fn main_cpu(&self) -> Option<Nanos> {
-        let pid = self.child.id();
+        let pid = self.pid()?;
         scheduled(&format!("/proc/{pid}/task/{pid}/schedstat"))
     }
 
     fn cpu(&self) -> Option<Nanos> {
-        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).ok()?;
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.pid()?)).ok()?;
         let each = tasks.flatten().filter_map(|task| scheduled(&task.path().join("schedstat").display().to_string()));
         Some(each.fold(Nanos(0), |sum, time| sum + time))
     }
@@ -321,26 +378,15 @@ impl<'a> Cell<'a> {
             Ended::Failed { errno, .. } => std::io::Error::from_raw_os_error(*errno).to_string(),
             ended => format!("{ended:?}"),
         };
-        // Its connections break a moment before it is gone.
-        let begun = Instant::now();
-        let status = loop {
-            match self.child.try_wait() {
-                Ok(None) if matches!(ended, Ended::Failed { .. }) && begun.elapsed() < GONE => {
-                    std::thread::sleep(Duration::from_millis(5));
-                }
-                status => break status.ok().flatten(),
-            }
+        let broken = matches!(ended, Ended::Failed { .. });
+        let gone = match &mut self.host {
+            Host::Own(own) => own.ended(broken),
+            Host::Running(_) => None,
         };
-        let Some(status) = status else { return failed(format!("the server failed {when}: {why}")) };
-        match std::os::unix::process::ExitStatusExt::signal(&status) {
-            Some(signal) => failed(format!(
-                "the server was killed {when} (signal {signal}), by somebody or by the kernel for want of memory"
-            )),
-            None => {
-                let wrote = last_line(&self.dir).map_or_else(String::new, |line| format!("; it wrote: {line}"));
-                failed(format!("the server ended {when} ({status}){wrote}"))
-            }
-        }
+        failed(match gone {
+            Some(gone) => format!("the server {}", gone.replace('#', when)),
+            None => format!("the server failed {when}: {why}"),
+        })
     }
 
     /// What it says that it is.
@@ -348,73 +394,18 @@ impl<'a> Cell<'a> {
         Ok(self.control.info().map_err(failed)?.version())
     }
 
-    /// Ends it and removes its folder.
+    /// Ends it and removes its folder; of one that is not ours what was set.
     pub fn end(mut self) -> Vec<RunError> {
-        // The answer is that it is gone.
-        let _ = self.control.order("SHUTDOWN NOSAVE");
-        let begun = Instant::now();
-        while matches!(self.child.try_wait(), Ok(None)) && begun.elapsed() < GOODBYE {
-            std::thread::sleep(Duration::from_millis(2));
+        match self.host {
+            Host::Own(own) => own.end(&mut self.control),
+            Host::Running(running) => running.end(),
         }
-        let mut troubles: Vec<RunError> =
-            self.helper.take().and_then(|helper| helper.end().err()).map(RunError::from).into_iter().collect();
-        let _ = self.child.wait();
-        troubles.extend(self.replica.take().map(Replica::end).unwrap_or_default());
-        troubles.extend(self.taken_over.take().and_then(|folder| folder.remove().err()).map(RunError::from));
-        match self.folder {
-            Some(folder) => troubles.extend(folder.remove().err().map(RunError::from)),
-            None => drop(std::fs::remove_dir_all(&self.dir)),
-        }
-        troubles
     }
 }
 
 /// A password as RESP has it.
 fn greeting(password: &str) -> Vec<u8> {
     format!("*2\r\n$4\r\nAUTH\r\n${}\r\n{password}\r\n", password.len()).into_bytes()
-}
-
-/// Starts a server in its folder, with what is there, and waits until it answers.
-fn launch(server: &Server, dir: &Path, site: Site<'_>) -> Result<(Address, Control, Helper, Child), RunError> {
-    let address = Address::of(server.link, dir).map_err(failed)?;
-    let start = Start { server, dir, address: address.clone() };
-    let conf = start.write().map_err(failed)?;
-    let log = std::fs::File::create(dir.join(LOG)).map_err(failed)?;
-    let mut command = Command::new(&server.program);
-    command.arg(conf).stdin(Stdio::null()).current_dir(dir);
-    command.stdout(log.try_clone().map_err(failed)?).stderr(log);
-    // Ctrl-C at a terminal is for the measuring process alone, which then ends this one.
-    std::os::unix::process::CommandExt::process_group(&mut command, 0);
-    sys::child::dies_with_us(&mut command, rustix::process::Signal::KILL);
-    let program = server.program.display();
-    let mut child = command.spawn().map_err(|error| failed(format!("{program} cannot be started: {error}")))?;
-    let helper = Helper::of(site.journal, site.run, child.id(), &program.to_string())?;
-    let ready = Control::wait(&address, server.password(), READY, || matches!(child.try_wait(), Ok(None)));
-    match ready {
-        Ok(control) => Ok((address, control, helper, child)),
-        Err(error) => {
-            let _ = helper.end();
-            let _ = child.wait();
-            let error = match error {
-                redisd::RedisError::Ended { .. } => redisd::RedisError::Ended { wrote: last_line(dir) },
-                error => error,
-            };
-            Err(failed(error))
-        }
-    }
-}
-
-/// The last line that a server wrote, without its time.
-fn last_line(dir: &Path) -> Option<String> {
-    let log = std::fs::read_to_string(dir.join(LOG)).ok()?;
-    let lines = || log.lines().rev().map(str::trim).filter(|line| !line.is_empty());
-    // `12:M 23 Nov 2026 12:00:00.000 # Bad directive`.
-    let said = |line: &str| line.split_once(" # ").or(line.split_once(" * ")).map_or(line, |(_, said)| said).to_owned();
-    // Warnings of how it starts say nothing of how it ended.
-    let telling = |line: &&str| {
-        (line.contains(" # ") || line.contains("rror") || line.starts_with("***")) && !line.contains("WARNING")
-    };
-    lines().find(telling).or_else(|| lines().next()).map(said)
 }
 
 /// CPU time that a thread has had (Documentation/scheduler/sched-stats.rst).

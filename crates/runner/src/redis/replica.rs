@@ -1,7 +1,8 @@
 //! A second server that each write is sent to, as far away as the plan says: the first one waits for no disk, and what is lost
 //! with it is what was on its way.
 
-use super::{Cell, Site, failed, launch};
+use super::own::launch;
+use super::{Cell, Host, Site, failed};
 use crate::RunError;
 use basics::Nanos;
 use basics::redis::{Link, Mode, Server};
@@ -72,17 +73,20 @@ impl Replica {
 impl Cell<'_> {
     /// Its replica, where it has one, has all that there is.
     pub fn link_up(&mut self) -> Result<(), RunError> {
-        self.replica.as_mut().map_or(Ok(()), |replica| replica.catch_up(&mut self.control))
+        match &mut self.host {
+            Host::Own(own) => own.replica.as_mut().map_or(Ok(()), |replica| replica.catch_up(&mut self.control)),
+            Host::Running(_) => Ok(()),
+        }
     }
 
     /// What cuts the way to its replica, where it has one.
     pub fn way(&self) -> Option<Knife> {
-        self.replica.as_ref().map(|replica| replica.way.knife())
+        self.own()?.replica.as_ref().map(|replica| replica.way.knife())
     }
 
     /// The replica takes the place of the first server, which is gone, once what still arrives has arrived; false where there is none.
     pub(super) fn take_over(&mut self) -> Result<bool, RunError> {
-        let Some(mut replica) = self.replica.take() else { return Ok(false) };
+        let Some(mut replica) = self.own_mut().and_then(|own| own.replica.take()) else { return Ok(false) };
         let begun = Instant::now();
         while replica.control.info().map_err(failed)?.get("master_link_status") == Some("up") {
             if begun.elapsed() > SEEN {
@@ -92,8 +96,10 @@ impl Cell<'_> {
         }
         replica.control.order("REPLICAOF NO ONE").map_err(failed)?;
         let Replica { control, address, helper, child, folder, .. } = replica;
-        (self.address, self.control, self.helper, self.child) = (address, control, helper, child);
-        self.taken_over = Some(folder);
+        (self.address, self.control) = (address, control);
+        if let Some(own) = self.own_mut() {
+            (own.helper, own.child, own.taken_over) = (helper, child, Some(folder));
+        }
         Ok(true)
     }
 }

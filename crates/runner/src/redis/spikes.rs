@@ -18,7 +18,8 @@ const KEPT: usize = 2000;
 const THREADS: &str = "job";
 
 /// Begins to look; where that cannot be, the sentence that says why.
-pub(super) fn begin(server: u32) -> Result<Watch, String> {
+pub(super) fn begin(server: Option<u32>) -> Result<Watch, String> {
+    let server = server.ok_or("what the slowest requests waited for is seen of a server on this machine alone")?;
     Watch::begin(server, THREADS).map_err(|error| match error.kind() {
         io::ErrorKind::PermissionDenied => "what the slowest requests waited for is seen by root alone".to_owned(),
         _ => format!("what the slowest requests waited for is not seen here: {error}"),

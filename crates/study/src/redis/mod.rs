@@ -196,7 +196,8 @@ pub fn redis_headline(cells: &[RedisCell]) -> Option<String> {
     if said.is_empty() {
         let cell = of_it().next()?;
         let rate = significant(*cell.ops_per_s.get()?);
-        return Some(format!("Values of {values} are read and set {rate} times a second on {}.", cell.medium));
+        let done = if cell.mode == Mode::AsItRuns.name() { "asked for" } else { "read and set" };
+        return Some(format!("Values of {values} are {done} {rate} times a second on {}.", cell.medium));
     }
     Some(format!("Against keeping nothing, values of {values} cost: {}.", said.join("; ")))
 }
@@ -226,10 +227,13 @@ fn cell((mode, medium, block): Key<'_>, steps: &[&StepView<'_>], processors: f64
     let near = server_busy.get().is_some_and(|server| *server < BUSY)
         && visits.iter().all(|visit| visit.service.is_none())
         && ops_per_s.get().zip(client_limit.get()).is_some_and(|(ops, limit)| *ops > NEAR * limit);
+    // Values that were there already are as long as they were found.
+    let found = visits.last().filter(|_| mode == Mode::AsItRuns.name()).map(|visit| visit.served.payload);
+    let payload = found.unwrap_or_else(|| block.mean());
     let mut cell = RedisCell {
         mode: mode.to_owned(),
         medium: medium.to_owned(),
-        payload: block.mean(),
+        payload,
         mix: matches!(block, Block::Split(_)).then(|| block.to_string()),
         ops_per_s,
         range_ops: (visits.len() > 1).then_some(range),

@@ -167,8 +167,16 @@ pub struct LlmArgs {
 pub struct RedisArgs {
     /// Where the server's files lie; may be given more than once, in turns: a directory (a folder is made there), or a profile to
     /// emulate, by its name (sd-evo-pi5) or its TOML file; with a fault behind it that strikes under load (sd-evo-pi5+lying-flush).
-    #[arg(long, value_name = "DIR|PROFILE[+FAULT]", required_unless_present_any = ["dashboard", "learn"])]
+    #[arg(long, value_name = "DIR|PROFILE[+FAULT]", required_unless_present_any = ["dashboard", "learn", "url"])]
     pub on: Vec<String>,
+    /// Load a server that runs already, and is none of tiermark's (redis://[user:password@]host[:port][/db], unix:///path): its own keys
+    /// that hold strings are read, and nothing of it is changed.
+    #[arg(long, value_name = "URL", conflicts_with_all = ["on", "mode", "lose", "commands", "config", "server", "link", "as_published",
+        "learn", "size", "delay"])]
+    pub url: Option<String>,
+    /// With --url: set keys too, of tiermark's own (tiermark:RUN:…), which are removed at the end, and after an hour end by themselves.
+    #[arg(long, requires = "url")]
+    pub writes: bool,
     /// Look at a server that serves somebody (redis://[user:password@]host[:port][/db], unix:///path) without changing anything, and
     /// say what load is like its own; with --on make that load, as far as nothing else is said.
     #[arg(long, value_name = "URL", conflicts_with_all = ["as_published", "lose"])]

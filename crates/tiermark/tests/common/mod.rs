@@ -5,11 +5,15 @@
 mod disk;
 mod emulated;
 pub mod machine;
+mod server;
 
 #[allow(unused_imports, reason = "as above")]
 pub use disk::{Disk, Undo, attach, sh, try_sh};
 #[allow(unused_imports, reason = "as above")]
 pub use emulated::{Emulated, Place, QUICK, emulation, in_kib, patiently, write_durably};
+
+#[allow(unused_imports, reason = "as above")]
+pub use server::Server;
 
 use serde_json::Value;
 use std::fs;

@@ -9,13 +9,13 @@ use crate::verbs::run::{execute, execute_watched};
 use crate::{exit, out};
 use anyhow::Result;
 use basics::job::{Block, Order, Pacing};
-use basics::redis::{Link, Lose, Medium, Mode};
+use basics::redis::{Link, Lose, Medium, Mode, Secret};
 use basics::redis_commands::CommandMix;
 use basics::{Bytes, Nanos, Plan};
 use clap::ValueEnum;
 use exposition::{Live, Server, Watched};
 use machine::Root;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 use study::Learned;
@@ -58,6 +58,10 @@ pub fn redis(context: &Context, args: &RedisArgs) -> Result<ExitCode> {
             out::show(&report::terminal::plan(&plan, &machine, &context.style), &context.style)?;
         }
         return Ok(ExitCode::SUCCESS);
+    }
+    // A server that is not there is told before there is a run of it.
+    if let Some(url) = &args.url {
+        redisd::Running::at(url)?.control()?.info()?;
     }
     let emulates = args.on.iter().any(|on| !Path::new(on).is_dir());
     if emulates && !rustix::process::geteuid().is_root() {
@@ -110,6 +114,7 @@ impl RedisArgs {
 /// What is to be done.
 fn plan(args: &RedisArgs) -> Result<Plan> {
     let program = match &args.server {
+        _ if args.url.is_some() => PathBuf::new(),
         Some(path) => {
             std::fs::canonicalize(path).map_err(|error| Missing(format!("--server {}: {error}", path.display())))?
         }
@@ -124,15 +129,27 @@ fn plan(args: &RedisArgs) -> Result<Plan> {
     for payload in &args.payload {
         payloads.push(lengths(payload)?);
     }
-    if modes.is_empty() {
+    if args.url.is_some() {
+        modes = vec![Mode::AsItRuns];
+        if !args.writes && !args.payload.is_empty() {
+            return Err(Usage("--payload is of values that are set; say --writes, or leave it away".to_owned()).into());
+        }
+    } else if modes.is_empty() {
         modes = Mode::PUBLISHED.to_vec();
     }
-    if payloads.is_empty() {
+    if payloads.is_empty() && args.url.is_some() {
+        payloads.push(Block::Fixed(Bytes(if args.writes { 512 } else { 1 })));
+    } else if payloads.is_empty() {
         payloads = [64, 512, 4096].map(|size| Block::Fixed(Bytes(size))).to_vec();
     }
     let mut media = Vec::new();
     for on in &args.on {
         media.push(medium(on, args)?);
+    }
+    if let Some(url) = &args.url {
+        let running = redisd::Running::at(url)?;
+        let (url, secret) = (running.url().to_owned(), Secret(url.clone()));
+        media.push(Medium::Running { url, secret, writes: args.writes });
     }
     let mut settings = std::collections::BTreeMap::new();
     for setting in &args.config {
@@ -163,7 +180,7 @@ fn plan(args: &RedisArgs) -> Result<Plan> {
         threads: args.threads,
         pipeline: args.pipeline,
         commands: args.commands.as_deref().map_or(Ok(CommandMix::default()), |mix| parsed("--commands", mix))?,
-        reads: args.reads.unwrap_or(50),
+        reads: args.reads.unwrap_or(if args.url.is_some() && !args.writes { 100 } else { 50 }),
         keys: args.keys,
         order: args.theta.map_or(Order::Uniform, |theta| Order::Zipf { theta }),
         entropy: args.content.unwrap_or(Content::Half).entropy(),
