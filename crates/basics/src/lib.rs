@@ -21,6 +21,7 @@ pub mod sensors;
 pub mod spikes;
 pub mod stats;
 pub mod units;
+pub mod vectors;
 
 pub use job::Job;
 pub use known::{Known, Why};

@@ -4,6 +4,7 @@ use crate::latency::Latencies;
 use crate::redis_commands::{Command, CommandMix};
 use crate::spikes::Spikes;
 use crate::units::{Bytes, Nanos};
+use crate::vectors::{Cache, Cached};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -230,6 +231,9 @@ pub struct Server {
     /// How far off its replica is, each way, where its mode has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Nanos>,
+    /// It is a cache of vectors, and its clients ask as those of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<Box<Cache>>,
 }
 
 impl Server {
@@ -302,6 +306,9 @@ pub struct Served {
     /// How far off its replica was, each way, where it had one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replica: Option<Nanos>,
+    /// What was seen of it as a cache of vectors.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cached: Option<Box<Cached>>,
 }
 
 #[cfg(test)]

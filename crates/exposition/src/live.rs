@@ -281,6 +281,7 @@ mod tests {
                 lose: None,
                 commands: Default::default(),
                 delay: None,
+                cache: None,
             }))
         };
         let job = Job { block: Block::Fixed(Bytes(64)), ..Job::default() };

@@ -236,7 +236,7 @@ impl Control {
     }
 }
 
-fn asked(at: &Address, what: &str, error: &redis::RedisError) -> RedisError {
+pub(crate) fn asked(at: &Address, what: &str, error: &redis::RedisError) -> RedisError {
     RedisError::Asked { at: at.clone(), what: what.to_owned(), why: with_way_out(&error.to_string()) }
 }
 

@@ -9,6 +9,7 @@ mod learn;
 mod refusal;
 mod running;
 mod start;
+mod store;
 
 pub use control::{Control, Info, Spike};
 pub use error::RedisError;
@@ -17,3 +18,4 @@ pub use learn::{hidden, look};
 pub use refusal::with_way_out;
 pub use running::{Running, StringKey};
 pub use start::{Address, Start, find, free_port};
+pub use store::Store;

@@ -5,6 +5,7 @@ mod advise;
 mod cells;
 mod learned;
 mod rows;
+mod vectors;
 
 pub use advise::{advice, rules};
 
@@ -147,7 +148,9 @@ pub(crate) fn run_of(record: &Record, summaries: &[StepSummary]) -> Value {
     let mut rows: Vec<Value> = study::load_rows(&view(record)).iter().map(rows::load_row).collect();
     rows.extend(study::token_rows(&view(record)).iter().map(rows::token_row));
     let cells: Vec<Value> = study::redis_cells(&view(record)).iter().map(cells::cell).collect();
+    let vectors: Vec<Value> = study::vector_rows(&view(record)).iter().map(vectors::row).collect();
     let document = head("tiermark.run/1", record).with("findings", findings);
+    let document = document.maybe("vectors", (!vectors.is_empty()).then_some(vectors));
     let document = document.maybe("cells", (!cells.is_empty()).then_some(cells));
     document.maybe("rows", (!rows.is_empty()).then_some(rows)).with("steps", steps).build()
 }

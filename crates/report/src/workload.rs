@@ -4,9 +4,10 @@
 use basics::Known;
 use basics::job::Engine;
 use basics::units::significant;
-use study::{LoadRow, Percentiles, RedisCell, RunView, StepView, TokenRow};
+use study::{LoadRow, Percentiles, RedisCell, RunView, StepView, TokenRow, VectorRow};
 
 /// A table for people with the reason for each row.
+#[derive(serde::Serialize)]
 pub(crate) struct Rows {
     pub heads: &'static [&'static str],
     pub rows: Vec<Vec<String>>,
@@ -32,8 +33,57 @@ pub(crate) fn rows(run: &RunView<'_>) -> Vec<Rows> {
         rows: tokens.iter().map(|row| token_row(called(row, &tokens), row)).collect(),
         whys: tokens.iter().map(|row| (called(row, &tokens), row.why.clone())).collect(),
     };
-    [touched, tokens, served(run)].into_iter().filter(|rows| !rows.rows.is_empty()).collect()
+    [touched, tokens, served(run), vectors(run)].into_iter().filter(|rows| !rows.rows.is_empty()).collect()
 }
+
+/// A cache of vectors.
+pub(crate) fn vectors(run: &RunView<'_>) -> Rows {
+    let all = study::vector_rows(run);
+    let named = |row: &VectorRow| format!("{} on {}", row.format, row.place);
+    let row = |row: &VectorRow| {
+        let lat = |pick: fn(&(f64, f64, f64)) -> f64| {
+            row.lat_us.get().map_or_else(|| "–".to_owned(), |lat| significant(pick(lat) / 1e3))
+        };
+        vec![
+            named(row),
+            first(&row.ops_per_s),
+            row.bytes.0.to_string(),
+            one(&row.per_vector),
+            scaled(&row.recall, 100.0),
+            one(&row.hit_percent),
+            lat(|lat| lat.0),
+            lat(|lat| lat.1),
+            lat(|lat| lat.2),
+            scaled(&row.hit_us, 1e-3),
+            scaled(&row.miss_us, 1e-3),
+            scaled(&row.fetch_us, 1e-3),
+            one(&row.break_even_percent),
+            row.back_s.as_ref().map_or_else(|| "–".to_owned(), one),
+        ]
+    };
+    Rows {
+        heads: &VECTORS,
+        rows: all.iter().map(row).collect(),
+        whys: all.iter().map(|row| (named(row), row.why.clone())).collect(),
+    }
+}
+
+const VECTORS: [&str; 14] = [
+    "stored as, others on",
+    "requests/s",
+    "bytes",
+    "in Redis B",
+    "recall@10 %",
+    "hits %",
+    "p50 ms",
+    "p95 ms",
+    "p99 ms",
+    "hit ms",
+    "miss ms",
+    "fetch ms",
+    "pays from %",
+    "hits back s",
+];
 
 /// A Redis server's cells.
 fn served(run: &RunView<'_>) -> Rows {

@@ -4,7 +4,7 @@
 use crate::RunError;
 use crate::model::Model;
 use crate::pressed::{Needs, Pressing};
-use crate::redis::{Limits, Media, Site};
+use crate::redis::{Limits, Media, Site, Stock};
 use basics::job::{Direction, Entropy, Order, Sync};
 use basics::plan::{Act, CHUNK, Target};
 use basics::pressure::Pressed;
@@ -36,6 +36,7 @@ pub struct Targets<'a> {
     /// Emulated disks with a file system, for what keeps files.
     media: Media,
     limits: Limits,
+    stock: Stock,
     run: String,
     seed: u64,
 }
@@ -132,8 +133,8 @@ impl<'a> Targets<'a> {
     /// The targets of a run.
     pub fn new(allowed: Allowed, run: &str, seed: u64, journal: &'a Journal) -> Self {
         let (files, models) = (BTreeMap::new(), BTreeMap::new());
-        let (pressing, media, limits) = (None, Media::default(), Limits::default());
-        Targets { journal, specs: allowed.0, files, models, pressing, media, limits, run: run.to_owned(), seed }
+        let (pressing, media, limits, stock) = (None, Media::default(), Limits::default(), Stock::default());
+        Targets { journal, specs: allowed.0, files, models, pressing, media, limits, stock, run: run.to_owned(), seed }
     }
 
     /// The file that must still be written whole before a step on this target, if there is one, with its length and
@@ -189,6 +190,11 @@ impl<'a> Targets<'a> {
     /// What clients of Redis servers could do at most, as far as that was found.
     pub fn limits(&mut self) -> &mut Limits {
         &mut self.limits
+    }
+
+    /// Vectors of the run's caches.
+    pub fn stock(&mut self) -> &mut Stock {
+        &mut self.stock
     }
 
     /// What a step needs of its run to start something.

@@ -201,8 +201,11 @@ impl Running<'_, '_> {
             }
             (None, None) => below(&dir),
         };
-        cell.find_limit(&step.job, targets.limits(), cancel);
+        if server.cache.is_none() {
+            cell.find_limit(&step.job, targets.limits(), cancel);
+        }
         let done = match server.lose {
+            _ if server.cache.is_some() => self.load_cache(&mut cell, (server, step), disks, targets, account),
             Some(how) => self.lose(how, &mut cell, (server, step), disks, targets, account),
             None => {
                 let trouble = targets.media().begin_trouble(&server.medium);
@@ -244,6 +247,35 @@ impl Running<'_, '_> {
         account.region = Some(whole);
         account.load = Some(Box::new(Load { redis: Some(Box::new(served)), ..Load::default() }));
         write_account(outcome, account)
+    }
+
+    /// A server that is a cache of vectors.
+    fn load_cache(
+        &mut self,
+        cell: &mut Cell<'_>,
+        (server, step): (&Server, &Step),
+        disks: Vec<String>,
+        targets: &mut Targets<'_>,
+        account: &mut StepRecord,
+    ) -> Result<(), RunError> {
+        let Some(cache) = server.cache.as_deref() else { return Ok(()) };
+        let (cancel, program, job) = (self.runner.interrupted, self.runner.program, &step.job);
+        self.runner.progress.serving(self.index, step, cell.address(), &disks);
+        let mut stored = cell.store(cache, job, targets, program, cancel)?;
+        let done = (|| {
+            let disk = disks.first().cloned();
+            let before = cell.before(disk.as_deref())?;
+            let run = |sink: &mut dyn FnMut(Heard<'_>)| cell.run_cached(cache, &mut stored, job, cancel, sink);
+            let outcome = self.watched(step, Some(disks), account, run)?;
+            let mut served = cell.account(&before, job, &outcome, disk.as_deref())?;
+            served.cached = Some(Box::new(stored.cached()));
+            account.load = Some(Box::new(Load { redis: Some(Box::new(served)), ..Load::default() }));
+            let written = write_account(outcome, account);
+            // Its clients are threads of an application, and nobody looked what they took.
+            (account.cpu_user, account.cpu_system) = (None, None);
+            written
+        })();
+        done.and(stored.end().pop().map_or(Ok(()), Err))
     }
 
     /// What is done before the job; false when interrupted.

@@ -40,8 +40,9 @@ pub use compare::compare;
 pub use load::{LoadRow, load_headline, load_rows};
 pub use model::*;
 pub use redis::{
-    CommandCell, Explained, Late, LateRequests, Learned, Loss, Percentiles, PublishedRedis, Reason, RedisCell,
-    by_values, late_requests, learned, published_redis, redis_cells, redis_headline,
+    CommandCell, Explained, Late, LateRequests, Learned, Loss, Percentiles, PublishedRedis, Reason, RedisCell, VECTORS,
+    VectorRow, by_values, late_requests, learned, published_redis, redis_cells, redis_headline, vector_rows,
+    vectors_headline,
 };
 pub use spread::{Spread, shares, spread};
 pub use stalls::{Stall, stalls};

@@ -3,7 +3,8 @@
 mod load;
 
 pub use load::{
-    Content, DecodeArgs, LlmArgs, LoadVerb, Pattern, PressedArgs, RedisArgs, RedisLink, RedisLose, Server, SwapArgs,
+    Content, DecodeArgs, LlmArgs, LoadVerb, Pattern, PressedArgs, RedisArgs, RedisLink, RedisLose, Replaced, Server,
+    SwapArgs, VectorsArgs,
 };
 
 use anyhow::Result;

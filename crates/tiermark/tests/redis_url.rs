@@ -39,7 +39,10 @@ fn its_keys_are_read_and_nothing_is_changed() {
         return;
     }
     let home = Home::new();
-    let server = Server::start(home.path(), &["--requirepass", "pa*ss", "--enable-debug-command", "yes", "--slowlog-log-slower-than", "0"]);
+    let server = Server::start(
+        home.path(),
+        &["--requirepass", "pa*ss", "--enable-debug-command", "yes", "--slowlog-log-slower-than", "0"],
+    );
     let url = format!("{}?pass=pa*ss", server.url());
     let refused = home.run(&["load", "redis", "--url", &server.url(), "--repeat", "1"]).code(4);
     assert!(refused.err.contains("password") && !refused.err.contains("pa*ss"), "{}", refused.err);

@@ -8,6 +8,7 @@ pub mod probe;
 pub mod redis;
 pub mod swap;
 mod tier;
+pub mod vectors;
 
 pub use tier::{Tier, TierError, ladder};
 

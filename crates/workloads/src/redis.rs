@@ -149,6 +149,7 @@ impl Request {
                         lose: self.lose,
                         commands: self.commands.clone(),
                         delay: (*mode == Mode::Replica).then_some(self.delay),
+                        cache: None,
                     })));
                 }
             }

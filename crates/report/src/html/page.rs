@@ -11,6 +11,7 @@ use super::run::{RunText, run_text};
 use super::sweeps;
 use super::tokens::{Model, models};
 use crate::words;
+use crate::workload::Rows;
 use basics::units::significant;
 use machine::{Tier, TierKind};
 use record::{Origin, Record, State, StepRecord};
@@ -37,6 +38,8 @@ pub struct Page {
     models: Vec<Model>,
     /// One for each run that loaded a Redis server.
     served: Vec<Served>,
+    /// One for each run of a cache of vectors, with the run's name where there are several.
+    vectors: Vec<(Option<String>, Rows)>,
     /// False: of no request is it known why it was slow.
     has_late: bool,
     /// False: no token was made, so there is no timeline of them.
@@ -88,6 +91,7 @@ pub fn page(entries: &[Entry<'_>]) -> Page {
         workloads: Vec::new(),
         models: Vec::new(),
         served: Vec::new(),
+        vectors: Vec::new(),
         has_late: entries.iter().any(|entry| entry.view.steps.iter().any(|step| !super::redis::late(step).is_null())),
         has_tokens: records.iter().any(|record| record.steps.iter().any(made_tokens)),
         pipes: Vec::new(),
@@ -122,6 +126,8 @@ pub fn page(entries: &[Entry<'_>]) -> Page {
         page.findings.extend(entry.findings.iter().map(text));
         page.workloads.extend(workload(entry, of_run.clone(), &color_of));
         page.served.extend(served(entry, of_run.as_deref(), &color_of));
+        let vectors = crate::workload::vectors(&entry.view);
+        page.vectors.extend((!vectors.rows.is_empty()).then(|| (of_run.clone(), vectors)));
         page.models.extend(models(entry, of_run.as_deref(), &color_of));
         let Some(study) = &entry.study else { continue };
         page.ladder.extend(study.tiers.iter().filter_map(|tier| rung(tier, label(&tier.name), color_of(&tier.name))));
@@ -163,7 +169,8 @@ pub(crate) fn headline(entries: &[Entry<'_>]) -> String {
         return format!("{} of {}, side by side.", method(first), basics::units::listed(&targets));
     }
     let touched = study::load_headline(&study::load_rows(&first.view));
-    let served = || study::redis_headline(&study::redis_cells(&first.view));
+    let vectors = || study::vectors_headline(&study::vector_rows(&first.view));
+    let served = || vectors().or_else(|| study::redis_headline(&study::redis_cells(&first.view)));
     if let Some(headline) = touched.or_else(|| study::token_headline(&study::token_rows(&first.view))).or_else(served) {
         return headline;
     }

@@ -18,6 +18,7 @@ mod run;
 mod runs;
 mod tiers;
 mod tokens;
+mod vectors;
 
 pub use advise::{advice, rules};
 pub use check::check;

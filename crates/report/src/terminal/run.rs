@@ -218,5 +218,6 @@ fn latencies(latency: &LatencySummary, percents: &[f64], style: &Style) -> Vec<(
 /// The table of a workload; nothing when it was none.
 fn workload(record: &Record, style: &Style) -> Option<String> {
     let tokens = || super::tokens::table(record, style);
-    super::load::table(record, style).or_else(tokens).or_else(|| super::redis::table(record, style))
+    let vectors = || super::vectors::table(record, style);
+    super::load::table(record, style).or_else(tokens).or_else(vectors).or_else(|| super::redis::table(record, style))
 }

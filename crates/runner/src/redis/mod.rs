@@ -1,6 +1,7 @@
 //! A Redis server for one step: started in a folder of its own on its medium, filled, loaded, looked at, ended; or one that runs
 //! already, and is left as it was. The media that are emulated disks live as long as the run.
 
+mod cache;
 mod limit;
 mod lose;
 mod media;
@@ -10,6 +11,7 @@ mod requests;
 mod running;
 mod spikes;
 
+pub(crate) use cache::Stock;
 pub(crate) use limit::Limits;
 pub(crate) use lose::Cut;
 pub(crate) use media::Media;

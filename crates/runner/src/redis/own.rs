@@ -84,6 +84,32 @@ impl Own {
     }
 }
 
+/// A second server of a cell, in a folder of its own. Not on the medium: a disk that loses its power must have no other user.
+pub(super) struct Beside {
+    pub control: Control,
+    pub address: Address,
+    pub helper: Option<Helper>,
+    pub child: Child,
+    pub folder: Folder,
+}
+
+impl Beside {
+    /// Starts it and waits until it answers.
+    pub fn start(server: &Server, site: Site<'_>) -> Result<Self, RunError> {
+        let folder = Folder::make(site.journal, site.run, &std::env::temp_dir())?;
+        let (address, control, helper, child) = launch(server, folder.path(), site)?;
+        Ok(Beside { control, address, helper: Some(helper), child, folder })
+    }
+
+    /// Ends it.
+    pub fn end(mut self) -> Vec<RunError> {
+        let _ = self.control.order("SHUTDOWN NOSAVE");
+        let alive = self.helper.take().and_then(|helper| helper.end().err());
+        let _ = self.child.wait();
+        [alive, self.folder.remove().err()].into_iter().flatten().map(RunError::from).collect()
+    }
+}
+
 /// Starts a server in its folder, with what is there, and waits until it answers.
 pub(super) fn launch(
     server: &Server,

@@ -1,14 +1,12 @@
 //! A second server that each write is sent to, as far away as the plan says: the first one waits for no disk, and what is lost
 //! with it is what was on its way.
 
-use super::own::launch;
+use super::own::Beside;
 use super::{Cell, Host, Site, failed};
 use crate::RunError;
 use basics::Nanos;
 use basics::redis::{Link, Mode, Server};
-use change::{Folder, Helper};
 use redisd::{Address, Control, Far, Knife};
-use std::process::Child;
 use std::time::{Duration, Instant};
 
 /// Until it has all that the first one has.
@@ -20,13 +18,8 @@ const LOOK: Duration = Duration::from_millis(5);
 
 /// It runs. Fields go in this order.
 pub(super) struct Replica {
-    control: Control,
-    address: Address,
-    helper: Option<Helper>,
-    child: Child,
+    second: Beside,
     way: Far,
-    /// Not on the medium: a disk that loses its power must have no other user.
-    folder: Folder,
 }
 
 impl Replica {
@@ -40,16 +33,14 @@ impl Replica {
             settings.insert("masterauth".to_owned(), password.to_owned());
         }
         let second = Server { settings, link: Link::Tcp, ..server.clone() };
-        let folder = Folder::make(site.journal, site.run, &std::env::temp_dir())?;
-        let (address, control, helper, child) = launch(&second, folder.path(), site)?;
-        Ok(Some(Replica { control, address, helper: Some(helper), child, way, folder }))
+        Ok(Some(Replica { second: Beside::start(&second, site)?, way }))
     }
 
     /// Waits until it has all that the first one has.
     pub fn catch_up(&mut self, first: &mut Control) -> Result<(), RunError> {
         let begun = Instant::now();
         loop {
-            let (ours, theirs) = (self.control.info().map_err(failed)?, first.info().map_err(failed)?);
+            let (ours, theirs) = (self.second.control.info().map_err(failed)?, first.info().map_err(failed)?);
             let linked = ours.get("master_link_status") == Some("up");
             if linked && ours.number("slave_repl_offset") == theirs.number("master_repl_offset") {
                 return Ok(());
@@ -62,11 +53,8 @@ impl Replica {
     }
 
     /// Ends it.
-    pub fn end(mut self) -> Vec<RunError> {
-        let _ = self.control.order("SHUTDOWN NOSAVE");
-        let alive = self.helper.take().and_then(|helper| helper.end().err());
-        let _ = self.child.wait();
-        [alive, self.folder.remove().err()].into_iter().flatten().map(RunError::from).collect()
+    pub fn end(self) -> Vec<RunError> {
+        self.second.end()
     }
 }
 
@@ -86,16 +74,17 @@ impl Cell<'_> {
 
     /// The replica takes the place of the first server, which is gone, once what still arrives has arrived; false where there is none.
     pub(super) fn take_over(&mut self) -> Result<bool, RunError> {
-        let Some(mut replica) = self.own_mut().and_then(|own| own.replica.take()) else { return Ok(false) };
+        let Some(replica) = self.own_mut().and_then(|own| own.replica.take()) else { return Ok(false) };
+        let mut second = replica.second;
         let begun = Instant::now();
-        while replica.control.info().map_err(failed)?.get("master_link_status") == Some("up") {
+        while second.control.info().map_err(failed)?.get("master_link_status") == Some("up") {
             if begun.elapsed() > SEEN {
                 break;
             }
             std::thread::sleep(LOOK);
         }
-        replica.control.order("REPLICAOF NO ONE").map_err(failed)?;
-        let Replica { control, address, helper, child, folder, .. } = replica;
+        second.control.order("REPLICAOF NO ONE").map_err(failed)?;
+        let Beside { control, address, helper, child, folder } = second;
         (self.address, self.control) = (address, control);
         if let Some(own) = self.own_mut() {
             (own.helper, own.child, own.taken_over) = (helper, child, Some(folder));

@@ -1,11 +1,13 @@
 //! What a Redis server under load says about the ways to keep its data and the media they are kept on: a cell for each way, medium
 //! and length of values, over all its visits, what it costs against keeping nothing, and who was the limit.
 
+mod cached;
 mod learned;
 mod loss;
 mod published;
 mod spikes;
 
+pub use cached::{PREFIX as VECTORS, VectorRow, vector_rows, vectors_headline};
 pub use learned::{Learned, learned};
 pub use loss::Loss;
 pub use published::{PublishedRedis, published_redis};
@@ -138,7 +140,9 @@ struct Visit<'a> {
 /// The cells of a run, in the order of its plan; empty where no Redis server was loaded.
 pub fn redis_cells(run: &RunView<'_>) -> Vec<RedisCell> {
     let mut keys: Vec<Key<'_>> = Vec::new();
-    for step in run.steps.iter().filter(|step| step.job.engine == Engine::Resp) {
+    // A cache of vectors has a table of its own.
+    let is_cell = |step: &&StepView<'_>| step.job.engine == Engine::Resp && !step.name.starts_with(VECTORS);
+    for step in run.steps.iter().filter(is_cell) {
         let key = key(step);
         if !keys.contains(&key) {
             keys.push(key);

@@ -19,6 +19,9 @@ pub enum LoadVerb {
     Llm(Box<LlmArgs>),
     /// Load a real redis-server: what each way to keep its data costs on each medium, in requests a second and in latency.
     Redis(Box<RedisArgs>),
+    /// Use a real redis-server as a cache of embeddings: how many fit and what is still found when they are stored in fewer bits, what a
+    /// hit and a miss take on each medium, and from which share of hits on a cache pays.
+    Vectors(Box<VectorsArgs>),
     /// Be one of the processes that a workload is made of.
     #[command(hide = true)]
     Errand {
@@ -279,6 +282,86 @@ pub struct RedisArgs {
     /// When to show progress.
     #[arg(long, value_enum, default_value_t = When::Auto)]
     pub progress: When,
+}
+
+/// What `load vectors` takes.
+#[derive(Debug, Clone, Args)]
+pub struct VectorsArgs {
+    /// Where a file with all vectors lies; may be given more than once, in turns: a directory, or a profile to emulate.
+    #[arg(long, value_name = "DIR|PROFILE", required_unless_present = "away")]
+    pub on: Vec<String>,
+    /// All vectors are in a second server instead, so far off each way (20ms); may be given more than once.
+    #[arg(long, value_name = "TIME")]
+    pub away: Vec<String>,
+    /// How they are stored; may be given more than once: f32, int8, int4. Default: all three.
+    #[arg(long, value_name = "FORMAT")]
+    pub format: Vec<String>,
+    /// How many are made up.
+    #[arg(long, default_value_t = 50_000, value_name = "N", conflicts_with = "file")]
+    pub vectors: u64,
+    /// Numbers of each.
+    #[arg(long, default_value_t = 384, value_name = "N", conflicts_with = "file", value_parser = clap::value_parser!(u32).range(2..=65_536))]
+    pub dim: u32,
+    /// How far those of a group, of some hundred, lie from its middle: length of the noise, per cent of the middle's.
+    #[arg(long, default_value_t = 60, value_name = "PERCENT", conflicts_with = "file", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub spread: u32,
+    /// Real ones instead: a NumPy file, rows × numbers. The last 200 rows are looked for, the others stored.
+    #[arg(long, value_name = "FILE.npy")]
+    pub file: Option<PathBuf>,
+    /// The memory that holds so many of a hundred vectors as f32; of shorter ones it holds more.
+    #[arg(long, default_value_t = 10.0, value_name = "PERCENT")]
+    pub hot: f64,
+    /// Some are asked for more than others, by a Zipf law of this exponent; 0 is all alike.
+    #[arg(long, default_value_t = 1.0, value_name = "EXPONENT")]
+    pub theta: f64,
+    /// A vector is gone so long after it was given to the cache.
+    #[arg(long, value_name = "TIME")]
+    pub expires: Option<String>,
+    /// In the middle of each visit the model is replaced, and no vector in the cache is of use any more; how the new ones come there.
+    #[arg(long, value_enum, value_name = "HOW")]
+    pub replace: Option<Replaced>,
+    /// What computing a vector anew takes, to be told beside.
+    #[arg(long, value_name = "TIME")]
+    pub compute: Option<String>,
+    /// Clients, each with the next request once the one before is answered.
+    #[arg(long, default_value_t = 4, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub clients: u32,
+    /// Requests of a visit. Default: 20,000, or as many as the time allows.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    pub operations: Option<u64>,
+    /// The longest that a visit takes.
+    #[arg(long, value_name = "TIME")]
+    pub runtime: Option<String>,
+    /// Visits of each cell, in turns; the median is told.
+    #[arg(long, default_value_t = 3, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub repeat: u32,
+    /// The server's program; default: the redis-server or valkey-server in PATH.
+    #[arg(long, value_name = "FILE")]
+    pub server: Option<PathBuf>,
+    /// A setting of redis.conf; may be given more than once. Default: maxmemory-policy=allkeys-lru.
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub config: Vec<String>,
+    /// What an emulated disk holds.
+    #[arg(long, default_value = "2GiB", value_name = "SIZE")]
+    pub size: String,
+    /// Where chance begins.
+    #[arg(long, default_value_t = 42)]
+    pub seed: u64,
+    /// Say what would be done, and do nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// When to show progress.
+    #[arg(long, value_enum, default_value_t = When::Auto)]
+    pub progress: When,
+}
+
+/// How the vectors of a new model come into the cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Replaced {
+    /// Once somebody asks for them.
+    OnDemand,
+    /// The most wanted at once.
+    Prefetch,
 }
 
 /// How a server is lost.

@@ -5,6 +5,7 @@ mod decode;
 mod llm;
 mod redis;
 mod swap;
+mod vectors;
 
 use crate::cli::{LoadVerb, PressedArgs};
 use crate::context::Context;
@@ -28,6 +29,7 @@ pub fn load(context: &Context, verb: &LoadVerb) -> Result<ExitCode> {
         LoadVerb::Decode(args) => carry_out(context, &args.pressed, |machine| decode::plan(args, machine)),
         LoadVerb::Llm(args) => carry_out(context, &args.pressed, |machine| llm::plan(args, machine)),
         LoadVerb::Redis(args) => redis::redis(context, args),
+        LoadVerb::Vectors(args) => vectors::vectors(context, args),
         LoadVerb::Errand { errand } => self::errand(errand),
     }
 }

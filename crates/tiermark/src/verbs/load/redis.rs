@@ -1,7 +1,7 @@
 //! `load redis`: what its options ask for, and its run. It takes no memory away, and needs root only for media that are emulated.
 
 use super::parsed;
-use crate::cli::{Content, RedisArgs, RedisLink, RedisLose};
+use crate::cli::{Content, RedisArgs, RedisLink, RedisLose, When};
 use crate::context::Context;
 use crate::exit::{Missing, Usage};
 use crate::progress::Bar;
@@ -14,7 +14,9 @@ use basics::redis_commands::CommandMix;
 use basics::{Bytes, Nanos, Plan};
 use clap::ValueEnum;
 use exposition::{Live, Server, Watched};
-use machine::Root;
+use machine::{Machine, Root};
+use runner::Finished;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -50,23 +52,13 @@ pub fn redis(context: &Context, args: &RedisArgs) -> Result<ExitCode> {
     let metrics = args.metrics.as_deref().map(exposition::address).transpose()?;
     let machine = machine::read(&Root::live());
     let plan = plan(args)?;
-    if args.dry_run {
-        runner::may_begin(&plan)?;
-        if context.json {
-            out::print_json(&report::json::plan(&plan, &machine))?;
-        } else {
-            out::show(&report::terminal::plan(&plan, &machine, &context.style), &context.style)?;
-        }
-        return Ok(ExitCode::SUCCESS);
+    let emulates = args.on.iter().any(|on| !Path::new(on).is_dir());
+    if let Some(done) = not_yet(context, &machine, &plan, args.dry_run, emulates)? {
+        return Ok(done);
     }
     // A server that is not there is told before there is a run of it.
     if let Some(url) = &args.url {
         redisd::Running::at(url)?.control()?.info()?;
-    }
-    let emulates = args.on.iter().any(|on| !Path::new(on).is_dir());
-    if emulates && !rustix::process::geteuid().is_root() {
-        let needs = "an emulated disk is made by root alone; try again with sudo, or give a directory with --on";
-        return Err(Missing(needs.to_owned()).into());
     }
     let finished = match metrics {
         None => execute(context, machine, plan, args.progress)?,
@@ -79,13 +71,56 @@ pub fn redis(context: &Context, args: &RedisArgs) -> Result<ExitCode> {
             execute_watched(context, machine, plan, &mut Watched::new(live, &mut bar))?
         }
     };
+    show(context, &finished)
+}
+
+/// Says what would be done where that is all that is wanted; and refuses what cannot be.
+fn not_yet(
+    context: &Context,
+    machine: &Machine,
+    plan: &Plan,
+    dry_run: bool,
+    emulates: bool,
+) -> Result<Option<ExitCode>> {
+    if dry_run {
+        runner::may_begin(plan)?;
+        if context.json {
+            out::print_json(&report::json::plan(plan, machine))?;
+        } else {
+            out::show(&report::terminal::plan(plan, machine, &context.style), &context.style)?;
+        }
+        return Ok(Some(ExitCode::SUCCESS));
+    }
+    if emulates && !rustix::process::geteuid().is_root() {
+        let needs = "an emulated disk is made by root alone; try again with sudo, or give a directory with --on";
+        return Err(Missing(needs.to_owned()).into());
+    }
+    Ok(None)
+}
+
+fn show(context: &Context, finished: &Finished) -> Result<ExitCode> {
     let record = context.open_for_reading()?.load(&finished.id)?;
     if context.json {
         out::print_json(&report::json::run(&record))?;
     } else {
         out::show(&report::terminal::run(&record, &context.style), &context.style)?;
     }
-    Ok(exit::of_run(&finished))
+    Ok(exit::of_run(finished))
+}
+
+/// Does a plan whose servers are tiermark's own, or says what would be done.
+pub(super) fn carry_out(
+    context: &Context,
+    plan: Plan,
+    dry_run: bool,
+    emulates: bool,
+    progress: When,
+) -> Result<ExitCode> {
+    let machine = machine::read(&Root::live());
+    if let Some(done) = not_yet(context, &machine, &plan, dry_run, emulates)? {
+        return Ok(done);
+    }
+    show(context, &execute(context, machine, plan, progress)?)
 }
 
 impl RedisArgs {
@@ -113,15 +148,7 @@ impl RedisArgs {
 
 /// What is to be done.
 fn plan(args: &RedisArgs) -> Result<Plan> {
-    let program = match &args.server {
-        _ if args.url.is_some() => PathBuf::new(),
-        Some(path) => {
-            std::fs::canonicalize(path).map_err(|error| Missing(format!("--server {}: {error}", path.display())))?
-        }
-        None => {
-            redisd::find(&std::env::var_os("PATH").unwrap_or_default()).map_err(|error| Missing(error.to_string()))?
-        }
-    };
+    let program = if args.url.is_some() { PathBuf::new() } else { program(args.server.as_deref())? };
     let (mut modes, mut payloads) = (Vec::new(), Vec::new());
     for mode in &args.mode {
         modes.push(mode.parse::<Mode>().map_err(|why| Usage(format!("--mode {why}")))?);
@@ -144,22 +171,12 @@ fn plan(args: &RedisArgs) -> Result<Plan> {
     }
     let mut media = Vec::new();
     for on in &args.on {
-        media.push(medium(on, args)?);
+        media.push(medium(on, &args.size)?);
     }
     if let Some(url) = &args.url {
         let running = redisd::Running::at(url)?;
         let (url, secret) = (running.url().to_owned(), Secret(url.clone()));
         media.push(Medium::Running { url, secret, writes: args.writes });
-    }
-    let mut settings = std::collections::BTreeMap::new();
-    for setting in &args.config {
-        let (name, value) = setting
-            .split_once('=')
-            .ok_or_else(|| Usage(format!("--config {setting}: write NAME=VALUE, as redis.conf has them")))?;
-        if name.starts_with("tls-") {
-            return Err(Usage(format!("--config {setting}: load redis speaks no TLS; leave it out")).into());
-        }
-        settings.insert(name.to_owned(), value.to_owned());
     }
     let time = args.runtime.as_deref().map(|time| parsed::<Nanos>("--runtime", time)).transpose()?;
     let rate = |iops: f64| Usage(format!("--rate {iops}: it must be more than 0"));
@@ -174,7 +191,7 @@ fn plan(args: &RedisArgs) -> Result<Plan> {
         modes,
         media,
         payloads,
-        settings,
+        settings: settings(&args.config)?,
         link: if args.link == RedisLink::Unix { Link::Unix } else { Link::Tcp },
         connections: args.connections,
         threads: args.threads,
@@ -201,6 +218,33 @@ fn plan(args: &RedisArgs) -> Result<Plan> {
     Ok(request.plan()?)
 }
 
+/// The server's program.
+pub(super) fn program(said: Option<&Path>) -> Result<PathBuf> {
+    Ok(match said {
+        Some(path) => {
+            std::fs::canonicalize(path).map_err(|error| Missing(format!("--server {}: {error}", path.display())))?
+        }
+        None => {
+            redisd::find(&std::env::var_os("PATH").unwrap_or_default()).map_err(|error| Missing(error.to_string()))?
+        }
+    })
+}
+
+/// Settings of redis.conf.
+pub(super) fn settings(config: &[String]) -> Result<BTreeMap<String, String>> {
+    let mut settings = BTreeMap::new();
+    for setting in config {
+        let (name, value) = setting
+            .split_once('=')
+            .ok_or_else(|| Usage(format!("--config {setting}: write NAME=VALUE, as redis.conf has them")))?;
+        if name.starts_with("tls-") {
+            return Err(Usage(format!("--config {setting}: load redis speaks no TLS; leave it out")).into());
+        }
+        settings.insert(name.to_owned(), value.to_owned());
+    }
+    Ok(settings)
+}
+
 /// One length, or several with their shares: `64:70,512:30`.
 fn lengths(payload: &str) -> Result<Block> {
     if !payload.contains([':', ',']) {
@@ -217,7 +261,7 @@ fn lengths(payload: &str) -> Result<Block> {
 }
 
 /// A directory, or a profile to emulate, with a fault or without.
-fn medium(on: &str, args: &RedisArgs) -> Result<Medium> {
+pub(super) fn medium(on: &str, size: &str) -> Result<Medium> {
     let path = Path::new(on);
     if path.is_dir() {
         let dir = std::fs::canonicalize(path).map_err(|error| Missing(format!("--on {on}: {error}")))?;
@@ -230,6 +274,6 @@ fn medium(on: &str, args: &RedisArgs) -> Result<Medium> {
     let profile = methods::profile_named(profile.strip_prefix("profile:").unwrap_or(profile))
         .map_err(|error| Usage(format!("--on {on}: give a directory, or a profile to emulate ({error})")))?;
     let toml = profile.to_toml().map_err(|error| Usage(format!("--on {on}: {error}")))?;
-    let (size, fault) = (parsed("--size", &args.size)?, fault.map(str::to_owned));
+    let (size, fault) = (parsed("--size", size)?, fault.map(str::to_owned));
     Ok(Medium::Emulated { name: profile.name, toml, size, fault })
 }
