@@ -115,7 +115,7 @@ pub(crate) fn worst_loss(mode: Mode) -> Option<Nanos> {
     match mode {
         // What is on its way to a replica has no bound, and of a server that was found nothing is promised.
         Mode::MemoryOnly | Mode::Replica | Mode::AsItRuns => None,
-        Mode::Rdb => Some(Nanos::from_millis(3_600_000)),
+        Mode::Rdb | Mode::Checkpoint => Some(Nanos::from_millis(3_600_000)),
         Mode::AofEverysec | Mode::AofRewrite => Some(Nanos::from_millis(2000)),
         Mode::AofAlways => Some(Nanos(0)),
     }

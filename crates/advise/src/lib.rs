@@ -13,7 +13,7 @@ pub use files::{ConfFile, files};
 pub use goals::{Goals, Job};
 pub use model::{Evidence, Gain, Origin, Recommendation, Rule};
 pub use rules::{ALL, measure};
-pub use situation::{Seen, Situation};
+pub use situation::{Seen, SeenVectors, Situation};
 
 /// What all rules that are for the job say, in their order.
 pub fn advise(situation: &Situation<'_>) -> Vec<Recommendation> {

@@ -6,7 +6,7 @@ use basics::Known;
 use basics::redis::Mode;
 use basics::units::{grouped, significant};
 use machine::{Machine, Tier, TierKind};
-use study::RedisCell;
+use study::{RedisCell, VectorRow};
 
 /// What was measured of a Redis server, and in which run.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,6 +15,15 @@ pub struct Seen {
     pub run: String,
     /// One of its cells.
     pub cell: RedisCell,
+}
+
+/// What was measured of a cache of vectors, and in which run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SeenVectors {
+    /// The run's name.
+    pub run: String,
+    /// One of its rows.
+    pub row: VectorRow,
 }
 
 /// All that a rule may look at.
@@ -26,6 +35,8 @@ pub struct Situation<'a> {
     pub goals: &'a Goals,
     /// What was measured on this machine, the newest first.
     pub seen: &'a [Seen],
+    /// What was measured of caches of vectors, the newest first.
+    pub vectors: &'a [SeenVectors],
 }
 
 /// Values whose lengths differ by more than this factor are as good as another workload.

@@ -19,6 +19,8 @@ pub enum Mode {
     MemoryOnly,
     /// Snapshots by the default schedule, and one forced in the middle.
     Rdb,
+    /// Snapshots that are ordered from outside, at equal distances.
+    Checkpoint,
     /// Every write to a log, which a thread makes durable once a second.
     AofEverysec,
     /// Every write to a log that is durable before it is answered.
@@ -33,8 +35,15 @@ pub enum Mode {
 
 impl Mode {
     /// All that a server can be started with, in the order of tables.
-    pub const ALL: [Mode; 6] =
-        [Mode::MemoryOnly, Mode::Rdb, Mode::AofEverysec, Mode::AofAlways, Mode::AofRewrite, Mode::Replica];
+    pub const ALL: [Mode; 7] = [
+        Mode::MemoryOnly,
+        Mode::Rdb,
+        Mode::Checkpoint,
+        Mode::AofEverysec,
+        Mode::AofAlways,
+        Mode::AofRewrite,
+        Mode::Replica,
+    ];
     /// Those of the third article.
     pub const PUBLISHED: [Mode; 4] = [Mode::MemoryOnly, Mode::Rdb, Mode::AofEverysec, Mode::AofAlways];
 
@@ -43,6 +52,7 @@ impl Mode {
         match self {
             Mode::MemoryOnly => "memory-only",
             Mode::Rdb => "rdb",
+            Mode::Checkpoint => "checkpoint",
             Mode::AofEverysec => "aof-everysec",
             Mode::AofAlways => "aof-always",
             Mode::AofRewrite => "aof-rewrite",
@@ -57,7 +67,7 @@ impl Mode {
         const SCHEDULE: (&str, &str) = ("save", "3600 1 300 100 60 10000");
         const NEVER: (&str, &str) = ("save", "");
         match self {
-            Mode::MemoryOnly | Mode::Replica => &[NEVER, ("appendonly", "no")],
+            Mode::MemoryOnly | Mode::Checkpoint | Mode::Replica => &[NEVER, ("appendonly", "no")],
             Mode::Rdb => &[SCHEDULE, ("appendonly", "no")],
             Mode::AofEverysec | Mode::AofRewrite => &[NEVER, ("appendonly", "yes"), ("appendfsync", "everysec")],
             Mode::AofAlways => &[NEVER, ("appendonly", "yes"), ("appendfsync", "always")],
@@ -70,7 +80,12 @@ impl Mode {
         match self {
             Mode::Rdb => Some("BGSAVE"),
             Mode::AofRewrite => Some("BGREWRITEAOF"),
-            Mode::MemoryOnly | Mode::AofEverysec | Mode::AofAlways | Mode::Replica | Mode::AsItRuns => None,
+            Mode::MemoryOnly
+            | Mode::Checkpoint
+            | Mode::AofEverysec
+            | Mode::AofAlways
+            | Mode::Replica
+            | Mode::AsItRuns => None,
         }
     }
 }
@@ -231,6 +246,9 @@ pub struct Server {
     /// How far off its replica is, each way, where its mode has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Nanos>,
+    /// Between two snapshots, where its mode is that they are ordered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub every: Option<Nanos>,
     /// It is a cache of vectors, and its clients ask as those of one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<Box<Cache>>,

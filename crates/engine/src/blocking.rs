@@ -30,7 +30,7 @@ pub(crate) trait Device {
     /// Makes what was written durable.
     fn flush(&mut self, data_only: bool) -> Result<(), i32>;
     /// Looks at what was just read: at a byte in so many, or at whether it is what the job writes there.
-    fn examine(&self, _op: &Op) -> Option<Ended> {
+    fn examine(&mut self, _op: &Op) -> Option<Ended> {
         None
     }
 }
@@ -241,10 +241,11 @@ impl Device for Psync<'_> {
     fn flush(&mut self, data_only: bool) -> Result<(), i32> {
         flush(self.fd, data_only)
     }
-    fn examine(&self, op: &Op) -> Option<Ended> {
+    fn examine(&mut self, op: &Op) -> Option<Ended> {
         if self.touch != 0 {
-            let bytes = self.buffer.as_slice()[..op.len as usize].iter().step_by(self.touch);
-            std::hint::black_box(bytes.fold(0, |all, byte| all ^ byte));
+            let read = &mut self.buffer.as_mut_slice()[..op.len as usize];
+            read.iter_mut().step_by(self.touch).for_each(|byte| *byte &= 1);
+            std::hint::black_box(read);
         }
         let seed = self.tagged?;
         let (offset, holds) = astray(seed, &self.buffer.as_slice()[..op.len as usize], op.offset)?;

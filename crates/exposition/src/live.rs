@@ -281,6 +281,7 @@ mod tests {
                 lose: None,
                 commands: Default::default(),
                 delay: None,
+                every: None,
                 cache: None,
             }))
         };

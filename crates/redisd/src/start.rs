@@ -149,6 +149,7 @@ mod tests {
             lose: None,
             commands: Default::default(),
             delay: None,
+            every: None,
             cache: None,
         };
         let dir = Path::new("/mnt/a b");

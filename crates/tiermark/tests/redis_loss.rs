@@ -172,6 +172,30 @@ fn a_killed_server_loses_its_memory_alone() {
 }
 
 /// A log that cannot be read any more is the end of all that was acknowledged, in the server's own words.
+/// What was set since the last snapshot is gone, and no more.
+#[test]
+fn a_checkpoint_bounds_what_a_killed_server_loses() {
+    let name = "a_checkpoint_bounds_what_a_killed_server_loses";
+    if !can(name, &[Need::Tool("redis-server")]) {
+        return;
+    }
+    let home = Home::new();
+    let work = home.work();
+    let words = ["load", "redis", "--lose", "kill", "--seeds", "3", "--mode", "checkpoint", "--every", "400ms"];
+    let more = ["--payload", "64", "--connections", "4", "--threads", "1", "--on", work.to_str().unwrap()];
+    let document = home.json(&[&words[..], &more].concat());
+    let lost = &cell(&document, "checkpoint", work.to_str().unwrap())["lost"];
+    assert_eq!(
+        (&lost["seeds"], &lost["did_not_start"], &lost["all_gone"]),
+        (&3.into(), &0.into(), &0.into()),
+        "{lost}"
+    );
+    // A snapshot is ordered each 0.4 s, and takes what it takes; the oldest that is gone was set since the last but one.
+    let oldest = lost["oldest_s"].as_f64().unwrap();
+    assert!(oldest > 0.0 && oldest < 3.0, "{lost}");
+    home.assert_clean(&work);
+}
+
 #[test]
 fn a_server_that_does_not_start_again_is_told() {
     if !can("a_server_that_does_not_start_again_is_told", &[]) {

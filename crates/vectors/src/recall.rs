@@ -72,7 +72,8 @@ mod tests {
         all.sort_by(|a, b| b.0.total_cmp(&a.0));
         let mut expected: Vec<usize> = all[..NEAREST].iter().map(|(_, row)| *row).collect();
         let mut found = found[3].clone();
-        (expected.sort_unstable(), found.sort_unstable());
+        expected.sort_unstable();
+        found.sort_unstable();
         assert_eq!(found, expected);
     }
 }

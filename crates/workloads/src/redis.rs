@@ -58,6 +58,8 @@ pub struct Request {
     pub lose: Option<Lose>,
     /// How far off a replica is, each way; of those modes that have one.
     pub delay: Nanos,
+    /// Between two snapshots, of the mode that orders them.
+    pub every: Nanos,
     /// As the third article did it.
     pub as_published: bool,
     /// Of every random choice.
@@ -149,6 +151,7 @@ impl Request {
                         lose: self.lose,
                         commands: self.commands.clone(),
                         delay: (*mode == Mode::Replica).then_some(self.delay),
+                        every: (*mode == Mode::Checkpoint).then_some(self.every),
                         cache: None,
                     })));
                 }
@@ -275,6 +278,7 @@ mod tests {
             repeat: 5,
             lose: None,
             delay: Nanos::from_millis(5),
+            every: Nanos::from_millis(10_000),
             as_published: true,
             seed: 42,
         }

@@ -49,6 +49,8 @@ pub struct Request {
 
 /// What a server needs for a vector beside its bytes, about: it is measured before it is filled.
 const BESIDE: u64 = 100;
+/// The smallest cache.
+const LEAST: Bytes = Bytes(512 << 10);
 
 impl Request {
     /// The plan: a target for each cell, a step for each visit.
@@ -63,6 +65,13 @@ impl Request {
         }
         if !(0.1..=100.0).contains(&self.hot_percent) {
             return refused(format!("--hot {}: between 0.1 and 100 % of the vectors", self.hot_percent));
+        }
+        let cache =
+            Bytes(((Format::F32.bytes(dim).0 + BESIDE) as f64 * count as f64 * self.hot_percent / 100.0) as u64);
+        if cache < LEAST {
+            return refused(format!(
+                "a cache of {cache} is no larger than what the server has for its clients; take {LEAST} or more with --hot or --vectors"
+            ));
         }
         let memory = Format::F32.bytes(dim).0.saturating_mul(count);
         if memory > 8 << 30 {
@@ -130,6 +139,7 @@ impl Request {
             lose: None,
             commands: Default::default(),
             delay: None,
+            every: None,
             cache: Some(Box::new(Cache {
                 source: self.source.clone(),
                 format,

@@ -83,7 +83,7 @@ fn judge(situation: &Situation<'_>) -> Option<Recommendation> {
     let goals = situation.goals;
     let title = match choice.mode {
         Mode::MemoryOnly | Mode::Replica | Mode::AsItRuns => "keep nothing on the disk",
-        Mode::Rdb => "snapshots, no log",
+        Mode::Rdb | Mode::Checkpoint => "snapshots, no log",
         Mode::AofEverysec | Mode::AofRewrite => "a log (AOF) that is made durable every second",
         Mode::AofAlways => "a log (AOF) that is durable before each answer",
     };
@@ -180,7 +180,9 @@ fn risk(mode: Mode) -> Option<String> {
         Mode::MemoryOnly | Mode::Replica | Mode::AsItRuns => {
             "After a restart all is computed or fetched again, at once: let clients cope with an empty cache."
         }
-        Mode::Rdb => "Each snapshot forks: what is written meanwhile is copied, and needs memory (redis-maxmemory).",
+        Mode::Rdb | Mode::Checkpoint => {
+            "Each snapshot forks: what is written meanwhile is copied, and needs memory (redis-maxmemory)."
+        }
         Mode::AofEverysec | Mode::AofRewrite => {
             "A flush that takes longer than a second holds up writes; a log that grows is written anew by a fork."
         }

@@ -24,14 +24,17 @@ fn judge(situation: &Situation<'_>) -> Option<Recommendation> {
     }
     let article =
         "where power is unreliable, push to a remote replica or central store asynchronously rather than fsync=always";
-    let mut evidence: Vec<Evidence> = situation.measured(Mode::Replica).map(Seen::evidence).into_iter().collect();
-    evidence.extend(situation.lost(Mode::Replica).and_then(Seen::loss));
+    let mut evidence = Vec::new();
+    for instead in [Mode::Replica, Mode::Checkpoint] {
+        evidence.extend(situation.measured(instead).map(Seen::evidence));
+        evidence.extend(situation.lost(instead).and_then(Seen::loss));
+    }
     evidence.push(Evidence::published(ARTICLE, article));
     Some(Recommendation {
         title: "replicate to a stronger node, and keep nothing or snapshots here".to_owned(),
-        why: "A replica has each write a network's delay later, and no request waits for the disk. Or copy the RDB file there every \
-              few minutes: what was written since is lost with this node. `tiermark load redis --mode replica`, with --lose and \
-              without, shows the first on this machine."
+        why: "A replica has each write a network's delay later, and no request waits for the disk. Or order a snapshot every few \
+              minutes, and copy the RDB file there: what was written since is lost with this node. `tiermark load redis --mode \
+              replica --mode checkpoint`, with --lose and without, shows both on this machine."
             .to_owned(),
         evidence,
         risk: Some(

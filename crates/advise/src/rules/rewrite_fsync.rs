@@ -23,7 +23,7 @@ const LATER: Nanos = Nanos::from_millis(30_000);
 fn judge(situation: &Situation<'_>) -> Option<Recommendation> {
     let mode = choose(situation).mode;
     let (value, why) = match mode {
-        Mode::MemoryOnly | Mode::Replica | Mode::AsItRuns | Mode::Rdb => return None,
+        Mode::MemoryOnly | Mode::Replica | Mode::AsItRuns | Mode::Rdb | Mode::Checkpoint => return None,
         Mode::AofAlways => (
             "no",
             "With yes, `always` is `no` while a child writes: acknowledged writes of up to 30 s are lost by a power cut then. Never \

@@ -1,7 +1,7 @@
 //! Made-up situations.
 
 use crate::goals::{Goals, Job};
-use crate::situation::{Seen, Situation};
+use crate::situation::{Seen, SeenVectors, Situation};
 use basics::redis::Mode;
 use basics::{Bytes, Known};
 use machine::{Machine, Mount, Tier, TierKind};
@@ -12,11 +12,12 @@ pub(crate) struct Scene {
     pub machine: Machine,
     pub goals: Goals,
     pub seen: Vec<Seen>,
+    pub vectors: Vec<SeenVectors>,
 }
 
 impl Scene {
     pub fn of(job: Job) -> Self {
-        Scene { machine: Machine::default(), goals: Goals::of(job), seen: Vec::new() }
+        Scene { machine: Machine::default(), goals: Goals::of(job), seen: Vec::new(), vectors: Vec::new() }
     }
 
     pub fn on(mut self, dir: &str) -> Self {
@@ -26,7 +27,7 @@ impl Scene {
     }
 
     pub fn situation(&self) -> Situation<'_> {
-        Situation { machine: &self.machine, goals: &self.goals, seen: &self.seen }
+        Situation { machine: &self.machine, goals: &self.goals, seen: &self.seen, vectors: &self.vectors }
     }
 }
 

@@ -32,6 +32,11 @@ const BATCH: usize = 500;
 const PROBE: u64 = 2000;
 /// Draws for each vector that there is room for, until the server holds what it would hold after a long time.
 const DRAWS: u64 = 10;
+/// Beyond what is kept: buffers of the clients that fill it.
+const SLACK: u64 = 1 << 20;
+/// It holds enough when it holds no more than this part of what it is to hold, and so often is tried.
+const ENOUGH: f64 = 1.02;
+const TRIMS: usize = 30;
 /// Requests of which a share of hits is told.
 const WINDOW: usize = 200;
 /// A model's hits are back once they are so much of what they were.
@@ -71,13 +76,15 @@ enum Place {
         each: usize,
     },
     Remote {
-        second: Beside,
+        second: Box<Beside>,
         way: Far,
     },
 }
 
 /// A cache that is filled.
 pub(crate) struct Stored {
+    /// Connected before it was filled, as the server counts what it has for them; the last one is nobody's yet.
+    clients: Vec<Store>,
     place: Place,
     cached: Cached,
     theta: f64,
@@ -180,26 +187,52 @@ impl Cell<'_> {
         let coded = |id: u64| coder.encode(&vectors.row(id as usize).to_vec());
         let dir = &self.own().ok_or_else(|| failed("a cache is a server that tiermark starts"))?.dir;
         let place = place(cache, self.server, &coded, dir, site, interrupted)?;
+        let mut clients = (0..=job.threads.max(1)).map(|_| self.client()).collect::<Result<Vec<_>, _>>()?;
+        for client in &mut clients {
+            client.get(&name(1, 0)).map_err(failed)?;
+        }
         let mut store = self.client()?;
-        let used = |cell: &mut Self| -> Result<u64, RunError> {
-            Ok(cell.control.info().map_err(failed)?.number("used_memory").unwrap_or(0))
-        };
-        let empty = used(self)?;
+        let empty = self.number("used_memory")?;
         let probe = PROBE.min(cache.source.count());
         set(&mut store, (0..probe).map(|id| (name(1, id), coded(id))))?;
-        let each = used(self)?.saturating_sub(empty) as f64 / probe as f64;
-        let room = empty + (each * cache.hot as f64) as u64;
+        let each = self.number("used_memory")?.saturating_sub(empty) as f64 / probe as f64;
         self.control.order("FLUSHALL").map_err(failed)?;
-        self.control.order(&format!("CONFIG SET maxmemory {room}")).map_err(failed)?;
         let mut popularity = Popularity::new(cache.source.count(), theta, step_seed(job.seed, 1));
-        for _ in 0..(DRAWS * cache.hot).div_ceil(BATCH as u64) {
+        let mut draw = |store: &mut Store, count: u64| {
             if interrupted.load(Relaxed) {
                 return Err(RunError::Interrupted);
             }
-            set(&mut store, (0..BATCH).map(|_| popularity.draw()).map(|id| (name(1, id), coded(id))))?;
+            set(store, (0..count).map(|_| popularity.draw()).map(|id| (name(1, id), coded(id))))
+        };
+        // Something more than there is room for, and then less until it is as much.
+        let room = self.number("used_memory")? + (1.5 * each * cache.hot as f64) as u64 + SLACK;
+        self.control.order(&format!("CONFIG SET maxmemory {room}")).map_err(failed)?;
+        for _ in 0..(DRAWS * cache.hot).div_ceil(BATCH as u64) {
+            draw(&mut store, BATCH as u64)?;
+        }
+        for _ in 0..TRIMS {
+            let kept = self.kept()?;
+            if kept as f64 <= ENOUGH * cache.hot as f64 {
+                break;
+            }
+            let over = (each * (kept - cache.hot) as f64) as u64;
+            let room = self.number("used_memory")?.saturating_sub(over);
+            self.control.order(&format!("CONFIG SET maxmemory {room}")).map_err(failed)?;
+            draw(&mut store, cache.hot.div_ceil(20).min(BATCH as u64))?;
         }
         let cached = Cached { plan: Some(cache.clone()), per_vector: Some(each), recall, ..Cached::default() };
-        Ok(Stored { place, cached, theta })
+        Ok(Stored { clients, place, cached, theta })
+    }
+
+    /// A figure of its own account.
+    fn number(&mut self, name: &str) -> Result<u64, RunError> {
+        let info = self.control.info().map_err(failed)?;
+        info.number(name).ok_or_else(|| failed(format!("the server does not tell its {name}")))
+    }
+
+    /// Vectors that it holds.
+    fn kept(&mut self) -> Result<u64, RunError> {
+        Ok(self.control.info().map_err(failed)?.get("db0").map_or(0, keys_of))
     }
 
     fn client(&self) -> Result<Store, RunError> {
@@ -216,8 +249,8 @@ impl Cell<'_> {
         interrupted: &AtomicBool,
         sink: &mut dyn FnMut(Heard<'_>),
     ) -> Result<Outcome, RunError> {
-        let clients: Vec<Store> = (0..job.threads.max(1)).map(|_| self.client()).collect::<Result<_, _>>()?;
-        let (mut spare, count) = (self.client()?, cache.source.count());
+        let mut clients = std::mem::take(&mut stored.clients);
+        let (mut spare, count) = (clients.pop(), cache.source.count());
         let began = Instant::now();
         let shared = Shared {
             version: AtomicU32::new(1),
@@ -245,8 +278,10 @@ impl Cell<'_> {
             let ended = tally.listen(&come, shared, interrupted, sink, &mut || {
                 if cache.refill == Some(Refill::Prefetch) {
                     let hot = cache.hot;
-                    let (spare, fetch) = (std::mem::replace(&mut spare, self.client()?), shared.place.open()?);
-                    scope.spawn(move || prefetch(spare, fetch, shared, hot));
+                    let fetch = shared.place.open()?;
+                    if let Some(spare) = spare.take() {
+                        scope.spawn(move || prefetch(spare, fetch, shared, hot));
+                    }
                 }
                 Ok(())
             });
@@ -257,7 +292,7 @@ impl Cell<'_> {
             ended
         })?;
         tally.rest(sink);
-        stored.cached.kept = self.control.info().map_err(failed)?.get("db0").map_or(0, keys_of);
+        stored.cached.kept = self.kept()?;
         tally.account(&mut stored.cached);
         let each = cache.format.bytes(cache.source.dim());
         Ok(tally.outcome(ended, began_ns, each, job))
@@ -308,7 +343,7 @@ fn place(
             set(&mut store, all.map(|id| (name(1, id), coded(id))))?;
             let Address::Tcp(at) = &second.address else { return Err(failed("a server far away listens on TCP")) };
             let way = Far::to(*at, Duration::from_nanos(delay.0)).map_err(failed)?;
-            Ok(Place::Remote { second, way })
+            Ok(Place::Remote { second: Box::new(second), way })
         }
     }
 }

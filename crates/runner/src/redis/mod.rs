@@ -32,7 +32,7 @@ use redisd::{Address, Control, Info, with_way_out};
 use running::Running;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 /// Until it answers: its data set may come from a slow card.
@@ -260,6 +260,21 @@ impl<'a> Cell<'a> {
         let watch = self.server.lose.is_none().then(|| spikes::begin(self.pid()));
         let mut outcome = std::thread::scope(|scope| {
             let (now, when) = channel::<()>();
+            // A snapshot at equal distances, until the load is over.
+            let every = self.server.every.map(|time| Duration::from_nanos(time.0));
+            let (ends, over) = channel::<()>();
+            if let Some(every) = every {
+                let (address, password) = (self.address.clone(), password);
+                scope.spawn(move || {
+                    let Ok(mut control) = Control::open(&address, password) else { return };
+                    while matches!(over.recv_timeout(every), Err(RecvTimeoutError::Timeout)) {
+                        // One that still goes on is enough.
+                        if let Err(error) = control.order("BGSAVE") {
+                            tracing::debug!("{error}");
+                        }
+                    }
+                });
+            }
             let ordered = midway.map(|command| {
                 scope.spawn(move || -> Result<(), RunError> {
                     // Connected before, so that only the order is given in the middle.
@@ -284,7 +299,7 @@ impl<'a> Cell<'a> {
             };
             let keys = self.keys(self.server.pipeline, self.server.connections);
             let outcome = engine::run(job, Target::Keys(keys), &Cancel::new(interrupted), &mut heard);
-            drop(now);
+            drop((now, ends));
             if let Some(Ok(Err(error))) = ordered.map(std::thread::ScopedJoinHandle::join) {
                 tracing::debug!("{error}");
             }

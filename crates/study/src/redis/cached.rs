@@ -279,8 +279,8 @@ mod tests {
         assert!((even - 20.0).abs() < 0.5, "{even}");
         assert_eq!((rows[0].bytes, rows[0].hot, rows[0].visits), (Bytes(1536), (100, 1000), 1));
         assert_eq!((rows[0].ops_per_s.get(), rows[0].hit_percent.get()), (Some(&1000.0), Some(&80.0)));
-        assert!(rows[0].why.contains("pays from 20 % of hits on, and has 80 %"), "{}", rows[0].why);
-        assert!(rows[0].why.contains("22 times as long") && rows[0].why.contains("back in 0.7"), "{}", rows[0].why);
+        assert!(rows[0].why.contains("pays from 20.0 % of hits on, and has 80 %"), "{}", rows[0].why);
+        assert!(rows[0].why.contains("22.2 times as long") && rows[0].why.contains("back in 0.7"), "{}", rows[0].why);
         assert!(rows[2].why.starts_with("no cache is needed"), "{}", rows[2].why);
         assert_eq!(
             vectors_headline(&rows).unwrap(),

@@ -194,11 +194,14 @@ pub struct RedisArgs {
     /// With --lose: visits of each cell, each with a moment of its own. Default: 5.
     #[arg(long, value_name = "N", requires = "lose", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub seeds: Option<u32>,
-    /// How it keeps its data; may be given more than once: memory-only, rdb (with a BGSAVE in the middle), aof-everysec, aof-always,
-    /// aof-rewrite (everysec, rewritten in the middle), replica (nothing here, and each write sent to a second server). Default: the
-    /// first four.
+    /// How it keeps its data; may be given more than once: memory-only, rdb (with a BGSAVE in the middle), checkpoint (a BGSAVE --every so often), aof-everysec, aof-always,
+    /// aof-rewrite (everysec, rewritten in the middle), replica (nothing here, and each write sent to a second server). Default: memory-only, rdb,
+    /// aof-everysec, aof-always.
     #[arg(long, value_name = "MODE")]
     pub mode: Vec<String>,
+    /// Between two snapshots of --mode checkpoint.
+    #[arg(long, value_name = "TIME", default_value = "10s")]
+    pub every: String,
     /// How far off the replica of --mode replica is, each way.
     #[arg(long, value_name = "TIME", default_value = "5ms")]
     pub delay: String,

@@ -5,7 +5,7 @@ use crate::cli::AdviseArgs;
 use crate::context::Context;
 use crate::exit::{Missing, Usage};
 use crate::out;
-use advise::{ConfFile, Goals, Job, Seen, Situation};
+use advise::{ConfFile, Goals, Job, Seen, SeenVectors, Situation};
 use anyhow::Result;
 use basics::{Bytes, Nanos};
 use machine::{Machine, Root};
@@ -27,8 +27,8 @@ pub fn advise(context: &Context, args: &AdviseArgs) -> Result<ExitCode> {
     }
     let machine = machine::read(&if live { Root::live() } else { Root::at(&args.root) });
     // What was measured here says nothing of another machine.
-    let seen = if live { seen(context, &machine)? } else { Vec::new() };
-    let situation = Situation { machine: &machine, goals: &goals, seen: &seen };
+    let (seen, vectors) = if live { seen(context, &machine)? } else { Default::default() };
+    let situation = Situation { machine: &machine, goals: &goals, seen: &seen, vectors: &vectors };
     let all = advise::advise(&situation);
     let files = advise::files(&goals, &all);
     let measure = advise::measure(&situation);
@@ -86,15 +86,17 @@ fn goals(args: &AdviseArgs) -> Result<Goals> {
     Ok(goals)
 }
 
-/// What `load redis` measured on this machine, the newest first; nothing where there is no database.
-fn seen(context: &Context, machine: &Machine) -> Result<Vec<Seen>> {
+/// What `load redis` and `load vectors` measured on this machine, the newest first; nothing where there is no database.
+fn seen(context: &Context, machine: &Machine) -> Result<(Vec<Seen>, Vec<SeenVectors>)> {
+    let (mut seen, mut vectors) = (Vec::new(), Vec::new());
     if !context.has_database() {
-        return Ok(Vec::new());
+        return Ok((seen, vectors));
     }
     let store = context.open_for_reading()?;
-    let mut seen = Vec::new();
     let wanted = |head: &&record::RunHead| {
-        head.method == "load-redis" && head.origin == Origin::Measured && head.state == State::Done
+        matches!(head.method.as_str(), "load-redis" | "load-vectors")
+            && head.origin == Origin::Measured
+            && head.state == State::Done
     };
     for head in store.runs()?.iter().filter(wanted).take(RUNS) {
         let record = store.load(&head.id)?;
@@ -102,10 +104,11 @@ fn seen(context: &Context, machine: &Machine) -> Result<Vec<Seen>> {
         if record.run.machine.model != machine.model || record.run.machine.cpu.model != machine.cpu.model {
             continue;
         }
-        let cells = study::redis_cells(&report::view(&record));
-        seen.extend(cells.into_iter().map(|cell| Seen { run: head.id.to_string(), cell }));
+        let (view, run) = (report::view(&record), head.id.to_string());
+        seen.extend(study::redis_cells(&view).into_iter().map(|cell| Seen { run: run.clone(), cell }));
+        vectors.extend(study::vector_rows(&view).into_iter().map(|row| SeenVectors { run: run.clone(), row }));
     }
-    Ok(seen)
+    Ok((seen, vectors))
 }
 
 /// Each file, if none of that name is there.

@@ -212,6 +212,7 @@ fn plan(args: &RedisArgs) -> Result<Plan> {
             RedisLose::Power => Lose::Power,
         }),
         delay: parsed::<Nanos>("--delay", &args.delay)?,
+        every: every(&args.every)?,
         as_published: args.as_published,
         seed: args.seed,
     };
@@ -243,6 +244,13 @@ pub(super) fn settings(config: &[String]) -> Result<BTreeMap<String, String>> {
         settings.insert(name.to_owned(), value.to_owned());
     }
     Ok(settings)
+}
+
+/// A server takes no two snapshots at once, and one of an empty data set takes milliseconds.
+fn every(time: &str) -> Result<Nanos> {
+    let every = parsed::<Nanos>("--every", time)?;
+    let least = Nanos::from_millis(100);
+    if every < least { Err(Usage(format!("--every {time}: {least} or more")).into()) } else { Ok(every) }
 }
 
 /// One length, or several with their shares: `64:70,512:30`.
