@@ -241,7 +241,7 @@ impl Plan {
         let mut places: Vec<String> = Vec::new();
         for target in &self.targets {
             let place = match target {
-                Target::Redis(server) => server.medium.name(),
+                Target::Redis(server) => server.place(),
                 target => target.describe(),
             };
             if !places.contains(&place) {

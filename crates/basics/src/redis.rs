@@ -3,8 +3,8 @@
 use crate::latency::Latencies;
 use crate::redis_commands::{Command, CommandMix};
 use crate::spikes::Spikes;
-use crate::units::{Bytes, Nanos};
-use crate::vectors::{Cache, Cached};
+use crate::units::{Bytes, Nanos, grouped};
+use crate::vectors::{Cache, Cached, Cold};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -260,8 +260,20 @@ impl Server {
         self.settings.get("requirepass").map(String::as_str).filter(|password| !password.is_empty())
     }
 
+    /// Where its files lie, or all of which it is a cache.
+    pub fn place(&self) -> String {
+        match self.cache.as_ref().map(|cache| cache.cold) {
+            Some(Cold::Remote(delay)) => format!("a server {delay} away"),
+            _ => self.medium.name(),
+        }
+    }
+
     /// In a few words.
     pub fn describe(&self) -> String {
+        if let Some(cache) = &self.cache {
+            let (hot, all) = (grouped(cache.hot as i64), grouped(cache.source.count() as i64));
+            return format!("redis as a cache of {hot} of {all} vectors ({}), all on {}", cache.format, self.place());
+        }
         if let Medium::Running { url, writes, .. } = &self.medium {
             let keys = if *writes { "keys of its own" } else { "the keys that are there" };
             return format!("the server at {url}, {keys}");

@@ -107,15 +107,17 @@ impl Running {
     ///
     /// # Errors
     /// [`RedisError::AtUrl`].
-    pub fn remove(&self, names: impl Iterator<Item = String>) -> Result<(), RedisError> {
+    pub fn remove(&self, mut names: impl Iterator<Item = String>) -> Result<(), RedisError> {
         let failed = |error: redis::RedisError| learn::told(&self.url, &error);
         let mut connection = learn::opened(&self.info).map_err(failed)?;
-        let names: Vec<String> = names.collect();
-        for some in names.chunks(BATCH) {
-            let told = redis::cmd("UNLINK").arg(some).query::<u64>(&mut connection);
-            told.or_else(|_| redis::cmd("DEL").arg(some).query::<u64>(&mut connection)).map_err(failed)?;
+        loop {
+            let some: Vec<String> = names.by_ref().take(BATCH).collect();
+            if some.is_empty() {
+                return Ok(());
+            }
+            let told = redis::cmd("UNLINK").arg(&some).query::<u64>(&mut connection);
+            told.or_else(|_| redis::cmd("DEL").arg(&some).query::<u64>(&mut connection)).map_err(failed)?;
         }
-        Ok(())
     }
 
     /// Its process, where it runs on this machine and is seen from here: what it says is compared with what `proc` has.

@@ -44,6 +44,18 @@ impl Store {
         redis::cmd("GET").arg(key).query(&mut self.connection).map_err(|error| asked(&self.at, "GET", &error))
     }
 
+    /// Those of these values that are there, asked for together, in their order.
+    ///
+    /// # Errors
+    /// [`RedisError::Asked`].
+    pub fn get_all(&mut self, keys: &[String]) -> Result<Vec<Option<Vec<u8>>>, RedisError> {
+        let mut all = redis::Pipeline::with_capacity(keys.len());
+        keys.iter().for_each(|key| {
+            all.cmd("GET").arg(key);
+        });
+        all.query(&mut self.connection).map_err(|error| asked(&self.at, "GET", &error))
+    }
+
     /// Sets these together.
     ///
     /// # Errors

@@ -38,6 +38,7 @@ fn fewer_bits_hold_more_and_find_less() {
         has_keys(row, "hit_us miss_us fetch_us");
         has_keys(&row["lat_us"], "p50 p95 p99");
         assert!(of(row, "redis_B_per_vector") > of(row, "vector_B"), "{row}");
+        assert!((0.85..1.15).contains(&(of(row, "kept") / of(row, "hot"))), "{row}");
         assert!(of(row, "miss_us") > of(row, "hit_us"), "{row}");
         assert!(row["why"].as_str().unwrap().contains("30 ms"), "{row}");
     }
@@ -70,6 +71,7 @@ fn a_new_model_is_prefetched() {
         load(&home, &options).remove(0)
     };
     let (fetched, waited) = (load("prefetch"), load("on-demand"));
+    assert!(of(&fetched, "back_s") < of(&waited, "back_s"), "{fetched} {waited}");
     for row in [&fetched, &waited] {
         assert_eq!(row["place"], "2 ms away", "{row}");
         assert!(of(row, "fetch_us") > 3900.0, "twice 2 ms: {row}");

@@ -65,8 +65,6 @@ fn connect(at: Endpoint<'_>) -> io::Result<(OwnedFd, Box<dyn Stream>)> {
         Endpoint::Tcp(addr) => {
             let stream = TcpStream::connect_timeout(&addr, PATIENCE)?;
             stream.set_nodelay(true)?;
-            // BBR, the default of some systems, holds back by a timer what is to be sent now. Every Linux has reno.
-            let _ = rustix::net::sockopt::set_tcp_congestion(&stream, "reno");
             stream.set_read_timeout(Some(PATIENCE))?;
             (stream.try_clone()?.into(), Box::new(stream))
         }

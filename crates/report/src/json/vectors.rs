@@ -14,6 +14,7 @@ pub(super) fn row(row: &VectorRow) -> Value {
         .known("recall_at_10", &row.recall, |v| number(*v))
         .with("hot", row.hot.0)
         .with("vectors", row.hot.1)
+        .known("kept", &row.kept, |v| number(*v))
         .known("hit_percent", &row.hit_percent, |v| number(*v))
         .known("ops_per_s", &row.ops_per_s, |v| number(*v))
         .known("lat_us", &row.lat_us, |lat| {

@@ -34,9 +34,11 @@ const PROBE: u64 = 2000;
 const DRAWS: u64 = 10;
 /// Beyond what is kept: buffers of the clients that fill it.
 const SLACK: u64 = 1 << 20;
-/// It holds enough when it holds no more than this part of what it is to hold, and so often is tried.
-const ENOUGH: f64 = 1.02;
+/// It holds what it is to hold to within this part of it, and so often is tried.
+const ENOUGH: f64 = 0.02;
 const TRIMS: usize = 30;
+/// Vectors that are prefetched at a time: so many lie within what a request may wait.
+const TOGETHER: usize = 32;
 /// Requests of which a share of hits is told.
 const WINDOW: usize = 200;
 /// A model's hits are back once they are so much of what they were.
@@ -131,16 +133,34 @@ impl Fetch<'_> {
             Fetch::File(file, each) => {
                 let (mut vector, at) = (vec![0; *each], id * *each as u64);
                 file.read_exact_at(&mut vector, at).map_err(failed)?;
-                // The next one who wants it reads the medium again, as of a file that is many times RAM.
-                let length = std::num::NonZeroU64::new(*each as u64);
-                let _ = rustix::fs::fadvise(file, at, length, rustix::fs::Advice::DontNeed);
+                // The next one who wants it reads the medium again, as of a file that is many times RAM. Only whole pages go.
+                let page = rustix::param::page_size() as u64;
+                let (from, end) = (at / page * page, (at + *each as u64).next_multiple_of(page));
+                let length = std::num::NonZeroU64::new(end - from);
+                let _ = rustix::fs::fadvise(file, from, length, rustix::fs::Advice::DontNeed);
                 Ok(vector)
             }
+            Fetch::Remote(store) => store.get(&name(1, id)).map_err(failed)?.ok_or_else(lost),
+        }
+    }
+}
+
+impl Fetch<'_> {
+    /// Several, where a server far away is asked for all of them at once.
+    fn get_all(&mut self, ids: &[u64]) -> Result<Vec<Vec<u8>>, RunError> {
+        match self {
+            Fetch::File(..) => ids.iter().map(|id| self.get(*id)).collect(),
             Fetch::Remote(store) => {
-                store.get(&name(1, id)).map_err(failed)?.ok_or_else(|| failed("the server far away has lost a vector"))
+                let names: Vec<String> = ids.iter().map(|id| name(1, *id)).collect();
+                let found = store.get_all(&names).map_err(failed)?;
+                found.into_iter().map(|one| one.ok_or_else(lost)).collect()
             }
         }
     }
+}
+
+fn lost() -> RunError {
+    failed("the server far away has lost a vector")
 }
 
 /// Of a version of the model.
@@ -211,14 +231,15 @@ impl Cell<'_> {
             draw(&mut store, BATCH as u64)?;
         }
         for _ in 0..TRIMS {
-            let kept = self.kept()?;
-            if kept as f64 <= ENOUGH * cache.hot as f64 {
+            let (kept, used) = (self.kept()?, self.number("used_memory")?);
+            let (over, under) = (kept.saturating_sub(cache.hot), cache.hot.saturating_sub(kept));
+            if (over + under) as f64 <= ENOUGH * cache.hot as f64 {
                 break;
             }
-            let over = (each * (kept - cache.hot) as f64) as u64;
-            let room = self.number("used_memory")?.saturating_sub(over);
+            let bytes = |vectors: u64| (each * vectors as f64) as u64;
+            let room = (used + bytes(under)).saturating_sub(bytes(over));
             self.control.order(&format!("CONFIG SET maxmemory {room}")).map_err(failed)?;
-            draw(&mut store, cache.hot.div_ceil(20).min(BATCH as u64))?;
+            draw(&mut store, cache.hot.div_ceil(20).min(BATCH as u64) + DRAWS * under)?;
         }
         let cached = Cached { plan: Some(cache.clone()), per_vector: Some(each), recall, ..Cached::default() };
         Ok(Stored { clients, place, cached, theta })
@@ -392,8 +413,12 @@ fn prefetch(mut store: Store, mut fetch: Fetch<'_>, shared: &Shared<'_>, hot: u6
     let mut wanted: Vec<(u32, u64)> = shared.wanted.iter().map(|n| n.load(Relaxed)).zip(0..).collect();
     wanted.sort_unstable_by(|a, b| b.cmp(a));
     let version = shared.version.load(Relaxed);
-    for (_, id) in wanted.into_iter().take(hot as usize).take_while(|(n, _)| *n > 0) {
-        let done = fetch.get(id).and_then(|vector| store.set(&[(name(version, id), vector)]).map_err(failed));
+    let wanted: Vec<u64> = wanted.into_iter().take(hot as usize).filter(|(n, _)| *n > 0).map(|(_, id)| id).collect();
+    for some in wanted.chunks(TOGETHER) {
+        let done = fetch.get_all(some).and_then(|vectors| {
+            let named: Vec<_> = some.iter().map(|id| name(version, *id)).zip(vectors).collect();
+            store.set(&named).map_err(failed)
+        });
         if let Err(error) = done {
             return tracing::debug!("prefetching: {error}");
         }

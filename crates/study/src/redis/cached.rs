@@ -23,6 +23,8 @@ pub struct VectorRow {
     pub recall: Known<f64>,
     /// Vectors that the cache has room for, of so many.
     pub hot: (u64, u64),
+    /// Vectors that it had at the end.
+    pub kept: Known<f64>,
     /// Requests of a hundred that it answered.
     pub hit_percent: Known<f64>,
     /// Requests a second.
@@ -113,6 +115,7 @@ fn row(format: Format, place: &str, visits: &[Visit<'_>], lack: String) -> Vecto
         per_vector: middle(&|visit| visit.cached.per_vector),
         recall: middle(&|visit| visit.cached.recall),
         hot: plan.map_or((0, 0), |plan| (plan.hot, plan.source.count())),
+        kept: middle(&|visit| Some(visit.cached.kept as f64)),
         hit_percent: middle(&|visit| share(visit.cached)),
         ops_per_s: middle(&|visit| Some(visit.ops)),
         lat_us,
