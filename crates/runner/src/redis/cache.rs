@@ -28,6 +28,8 @@ use vectors::{Coder, Popularity, Vectors};
 
 /// Vectors that are set at a time.
 const BATCH: usize = 500;
+/// And where the server's memory is not to be taken for the request itself.
+const FEW: usize = 16;
 /// By so many it is found out what one takes.
 const PROBE: u64 = 2000;
 /// Draws for each vector that there is room for, until the server holds what it would hold after a long time.
@@ -214,22 +216,25 @@ impl Cell<'_> {
         let mut store = self.client()?;
         let empty = self.number("used_memory")?;
         let probe = PROBE.min(cache.source.count());
-        set(&mut store, (0..probe).map(|id| (name(1, id), coded(id))))?;
+        set(&mut store, (0..probe).map(|id| (name(1, id), coded(id))), BATCH)?;
         let each = self.number("used_memory")?.saturating_sub(empty) as f64 / probe as f64;
         self.control.order("FLUSHALL").map_err(failed)?;
         let mut popularity = Popularity::new(cache.source.count(), theta, step_seed(job.seed, 1));
-        let mut draw = |store: &mut Store, count: u64| {
+        let mut draw = |store: &mut Store, count: u64, batch: usize| {
             if interrupted.load(Relaxed) {
                 return Err(RunError::Interrupted);
             }
-            set(store, (0..count).map(|_| popularity.draw()).map(|id| (name(1, id), coded(id))))
+            set(store, (0..count).map(|_| popularity.draw()).map(|id| (name(1, id), coded(id))), batch)
         };
         // Something more than there is room for, and then less until it is as much.
         let room = self.number("used_memory")? + (1.5 * each * cache.hot as f64) as u64 + SLACK;
         self.control.order(&format!("CONFIG SET maxmemory {room}")).map_err(failed)?;
         for _ in 0..(DRAWS * cache.hot).div_ceil(BATCH as u64) {
-            draw(&mut store, BATCH as u64)?;
+            draw(&mut store, BATCH as u64, BATCH)?;
         }
+        // What the server had for its large requests is free again.
+        drop(store);
+        let store = &mut clients[0];
         for _ in 0..TRIMS {
             let (kept, used) = (self.kept()?, self.number("used_memory")?);
             let (over, under) = (kept.saturating_sub(cache.hot), cache.hot.saturating_sub(kept));
@@ -239,7 +244,7 @@ impl Cell<'_> {
             let bytes = |vectors: u64| (each * vectors as f64) as u64;
             let room = (used + bytes(under)).saturating_sub(bytes(over));
             self.control.order(&format!("CONFIG SET maxmemory {room}")).map_err(failed)?;
-            draw(&mut store, cache.hot.div_ceil(20).min(BATCH as u64) + DRAWS * under)?;
+            draw(store, cache.hot.div_ceil(20) + DRAWS * under, FEW)?;
         }
         let cached = Cached { plan: Some(cache.clone()), per_vector: Some(each), recall, ..Cached::default() };
         Ok(Stored { clients, place, cached, theta })
@@ -361,7 +366,7 @@ fn place(
             };
             let second = Beside::start(&second, site)?;
             let mut store = Store::open(&second.address, None, None).map_err(failed)?;
-            set(&mut store, all.map(|id| (name(1, id), coded(id))))?;
+            set(&mut store, all.map(|id| (name(1, id), coded(id))), BATCH)?;
             let Address::Tcp(at) = &second.address else { return Err(failed("a server far away listens on TCP")) };
             let way = Far::to(*at, Duration::from_nanos(delay.0)).map_err(failed)?;
             Ok(Place::Remote { second: Box::new(second), way })
@@ -369,11 +374,11 @@ fn place(
     }
 }
 
-fn set(store: &mut Store, all: impl Iterator<Item = (String, Vec<u8>)>) -> Result<(), RunError> {
-    let mut some = Vec::with_capacity(BATCH);
+fn set(store: &mut Store, all: impl Iterator<Item = (String, Vec<u8>)>, batch: usize) -> Result<(), RunError> {
+    let mut some = Vec::with_capacity(batch);
     for one in all {
         some.push(one);
-        if some.len() == BATCH {
+        if some.len() == batch {
             store.set(&some).map_err(failed)?;
             some.clear();
         }
