@@ -188,11 +188,9 @@ impl<'a> Commands<'a> {
 /// Where the next value begins: another place each time, so that values differ; overlapping ones do, too.
 #[inline]
 fn next(at: &mut usize, pool: &[u8], len: usize) -> usize {
-    let from = *at;
-    *at += len.next_multiple_of(STEP).max(STEP);
-    if *at + len > pool.len() {
-        *at = 0;
-    }
+    // The one before may have been shorter: what is left after it must do for this one.
+    let from = if *at + len > pool.len() { 0 } else { *at };
+    *at = from + len.next_multiple_of(STEP).max(STEP);
     from
 }
 
@@ -248,6 +246,16 @@ mod tests {
         commands.write(&op, &mut out);
         assert!(out.len() <= commands.longest());
         String::from_utf8(out).unwrap().replace('\0', "").replace("\r\n", " ")
+    }
+
+    #[test]
+    fn values_of_any_lengths_in_any_order_lie_within_the_pool() {
+        let (pool, mut at) = ([0; 4096], 0);
+        for turn in 0..1000 {
+            let len = [1, 2048, 64, 100, 4096, 0][(turn * 7 + turn / 6) % 6];
+            let from = next(&mut at, &pool, len);
+            assert!(from + len <= pool.len() && from % STEP == 0, "{len} from {from}");
+        }
     }
 
     #[test]

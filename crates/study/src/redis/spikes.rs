@@ -345,7 +345,7 @@ fn explain(
     let mut unexplained = 0;
     for cluster in clusters {
         let Some(slowest) = cluster.iter().max_by_key(|slow| slow.latency) else { continue };
-        let command = command(visit, cluster, slowest, shift);
+        let command = command(visit, cluster, slowest, shift).filter(|command| ran(command, spans));
         for slow in cluster {
             let is_slowest = std::ptr::eq(*slow, *slowest);
             let late = lateness(slow, visit.p50);
@@ -411,6 +411,14 @@ fn command<'a>(visit: &Seen<'a>, cluster: &[&Slow], slowest: &Slow, shift: u64) 
     let longest = visit.spikes.commands.iter().filter(fits).max_by_key(|command| command.took)?;
     let (from, busy) = (ended.saturating_sub(longest.took.0), ended + longest.took.0);
     Some(Span { reason: Reason::Command, from, until: ended, busy, who: &longest.text, thread: None })
+}
+
+/// Whether the main thread was at work for most of a command's time: what it stood still for inside a command is the cause, and the
+/// command has only been there.
+fn ran(command: &Span<'_>, spans: &[Span<'_>]) -> bool {
+    let stood = spans.iter().filter(|span| span.thread.is_none());
+    let stood: u64 = stood.map(|span| overlap((command.from, command.until), (span.from, span.until))).sum();
+    2 * stood < command.until - command.from
 }
 
 /// `of 9 clusters of requests beyond p99.9, 5 are forks …; 1 is not explained`.

@@ -94,6 +94,18 @@ fn a_long_command_is_found_by_its_second_and_its_length() {
 }
 
 #[test]
+fn a_command_in_which_the_server_stood_still_is_not_what_it_stood_still_for() {
+    let commands = vec![LongCommand { second: 1004, took: ms(601), text: "GET key:000000000042".to_owned() }];
+    let slowest = vec![slow(4100, 602), slow(4101, 601), slow(4300, 402)];
+    let spikes = Spikes { slowest, commands, began_unix: 1_000_000_000_000, ..Spikes::default() };
+    let stopped = of(&Spikes { stalls: vec![stall(Cause::Stopped, 4101, 4702)], ..spikes.clone() });
+    assert_eq!((stopped.reasons.len(), stopped.reasons[0].reason), (1, Reason::Stopped));
+    // A moment without the processor is no reason to look elsewhere.
+    let ran = of(&Spikes { stalls: vec![stall(Cause::Processor, 4101, 4109)], ..spikes });
+    assert_eq!(ran.reasons[0].reason, Reason::Command, "{ran:?}");
+}
+
+#[test]
 fn syncs_that_are_its_work_are_no_cause_of_a_spike_and_one_that_hangs_is() {
     let syncs = || (0..900).map(|n| stall(Cause::OwnSync, 10 * n, 10 * n + 9));
     let usual = of(&Spikes { slowest: vec![slow(1000, 40)], stalls: syncs().collect(), ..Spikes::default() });
