@@ -123,6 +123,28 @@ pub enum ChangeError {
         /// What became of it, as the middle of the sentence.
         how: String,
     },
+    /// Somebody changed the same lines since.
+    #[error(
+        "cannot revert {id}: what it wrote into {paths} was changed by somebody since; nothing was overwritten; change it back by hand \
+         (what stood there before is in {})",
+        ledger.display()
+    )]
+    Conflict {
+        /// What was to be reverted.
+        id: String,
+        /// Which files.
+        paths: String,
+        /// Where the earlier text is.
+        ledger: PathBuf,
+    },
+    /// Nothing of that name is applied.
+    #[error("nothing that is called {id} is applied ({known}); `tiermark status` lists what is")]
+    NoSuch {
+        /// What was asked for.
+        id: String,
+        /// What there is.
+        known: String,
+    },
     /// What was changed cannot be looked at now; its journal entry is kept, so the next start tries again.
     #[error("cannot undo: {target} {why}; it is tried again at the next start")]
     Away {

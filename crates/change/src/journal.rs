@@ -192,7 +192,7 @@ impl Journal {
                 reversible.undo()?;
                 self.step("change undone");
             }
-            Present::Before => {}
+            Present::Before | Present::Done => {}
             Present::Neither(how) => {
                 self.retire(&standing.path)?;
                 return Err(ChangeError::Meddled { target: reversible.target(), how });
@@ -302,6 +302,7 @@ impl Journal {
             Ok(Present::Before) => {
                 (true, format!("{target} was as it had been before run {run}; nothing had to be undone"))
             }
+            Ok(Present::Done) => (true, format!("{target} had all been written when tiermark was killed; they stand")),
             Ok(Present::Wanted) => (true, format!("{target} {}, left over from run {run}", reversible.undone())),
             Ok(Present::Neither(how)) => {
                 (false, format!("{target} {how} since run {run} was killed; it was left as it is"))
@@ -328,7 +329,7 @@ impl Journal {
                 reversible.undo()?;
                 self.step("change undone");
             }
-            Present::Before | Present::Neither(_) => {}
+            Present::Before | Present::Done | Present::Neither(_) => {}
             Present::Away(_) => return Ok(present),
         }
         self.retire(path)?;

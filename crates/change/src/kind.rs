@@ -5,6 +5,7 @@ use crate::error::ChangeError;
 use crate::folder::FolderChange;
 use crate::fuse_mount::MountChange;
 use crate::helper::HelperChange;
+use crate::lasting::LastingChange;
 use crate::loop_device::LoopChange;
 use crate::mount::DiskMountChange;
 use crate::swap_area::SwapChange;
@@ -20,6 +21,8 @@ pub(crate) enum Present {
     Before,
     /// As the change made it, wholly or in part.
     Wanted,
+    /// Finished: it stands, and nothing is to be undone.
+    Done,
     /// Somebody else has been there; how, as the end of a sentence that begins with the target's name.
     Neither(String),
     /// It cannot be looked at now (not mounted, not plugged in); why, as the end of such a sentence.
@@ -73,6 +76,8 @@ pub(crate) enum Change {
     Folder(FolderChange),
     /// An emulated disk's file system, mounted.
     DiskMount(DiskMountChange),
+    /// Settings in files, while they are written.
+    Lasting(LastingChange),
 }
 
 impl Change {
@@ -89,6 +94,7 @@ impl Change {
             Change::Helper(change) => change,
             Change::Folder(change) => change,
             Change::DiskMount(change) => change,
+            Change::Lasting(change) => change,
         }
     }
 }

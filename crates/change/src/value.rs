@@ -69,7 +69,7 @@ impl Reversible for ValueChange {
 }
 
 /// What the file says, without the blanks around it; of a choice, the word in brackets.
-fn read(path: &Path) -> io::Result<String> {
+pub(crate) fn read(path: &Path) -> io::Result<String> {
     let text = std::fs::read_to_string(path)?;
     Ok(chosen(&text).unwrap_or(text.trim()).to_owned())
 }
@@ -86,7 +86,7 @@ pub(crate) fn write(path: &Path, value: &str) -> io::Result<()> {
 }
 
 /// Whether what the kernel says means what was written.
-fn same(said: &str, written: &str) -> bool {
+pub(crate) fn same(said: &str, written: &str) -> bool {
     let switch = |text: &str| match text {
         "1" | "y" | "Y" | "on" => Some(true),
         "0" | "n" | "N" | "off" => Some(false),

@@ -24,6 +24,7 @@ mod warnings;
 pub use below::{disks_below, tier_of_path};
 pub use capture::{CaptureError, CaptureSummary, capture};
 pub use model::*;
+pub use mounts::mount_at;
 pub use read::{read, read_with};
 pub use root::Root;
 pub use unpack::{UnpackError, unpack};

@@ -101,6 +101,11 @@ pub(crate) fn unescape(text: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
+/// What is mounted at exactly this place now, the latest where there are several.
+pub fn mount_at(root: &Root, at: &Path) -> Option<Mount> {
+    table(root).into_iter().rev().map(|entry| entry.mount).find(|mount| mount.at == at)
+}
+
 /// The entry that `path` (without links) lies on: the longest mount point above it, the latest of equal ones.
 pub(crate) fn covering<'a>(table: &'a [Mounted], path: &Path) -> Option<&'a Mounted> {
     table

@@ -197,7 +197,7 @@ impl Root {
     }
 
     /// A path inside the root as the running system must name it.
-    pub(crate) fn outside(&self, inside: &Path) -> PathBuf {
+    pub fn outside(&self, inside: &Path) -> PathBuf {
         if self.live { inside.to_owned() } else { self.base.join(inside.strip_prefix("/").unwrap_or(inside)) }
     }
 
