@@ -57,12 +57,24 @@ fn evidence(evidence: &Evidence) -> Value {
 }
 
 fn change(change: &Wanted) -> Value {
+    let switch = |on: bool| Some(if on { "enabled" } else { "disabled" }.to_owned());
     let (kind, name, value) = match change {
-        Wanted::Redis { name, value } => ("redis.conf", name.clone(), value),
-        Wanted::Sysctl { name, value } => ("sysctl", name.clone(), value),
-        Wanted::Sysfs { path, value } => ("sysfs", path.display().to_string(), value),
+        Wanted::Redis { name, value } => ("redis.conf", name.clone(), Some(value.clone())),
+        Wanted::Sysctl { name, value } => ("sysctl", name.clone(), Some(value.clone())),
+        Wanted::Sysfs { path, value } => ("sysfs", path.display().to_string(), Some(value.clone())),
+        Wanted::Queue { disk, name, value } => ("queue", format!("{disk}/{name}"), Some(value.clone())),
+        Wanted::Boot { name, value } => ("boot", name.clone(), value.clone()),
+        Wanted::Firmware { name, value } => ("config.txt", name.clone(), Some(value.clone())),
+        Wanted::Mount { at, .. } => ("mount", at.display().to_string(), Some(change.line())),
+        Wanted::Unit { name, enabled } => ("unit", name.clone(), switch(*enabled)),
+        Wanted::Tool { tool, section, name, value } => {
+            ("drop-in", format!("{}/[{section}] {name}", tool.folder()), Some(value.clone()))
+        }
+        Wanted::Variable { path, name, value } => {
+            ("variable", format!("{} {name}", path.display()), Some(value.clone()))
+        }
     };
-    Object::default().with("kind", kind).with("name", name).with("value", value.as_str()).build()
+    Object::default().with("kind", kind).with("name", name).maybe("value", value).build()
 }
 
 /// `rules --json`.
