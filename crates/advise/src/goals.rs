@@ -7,9 +7,19 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// What a machine is for. The first three are the third article's patterns.
+/// What a machine is for. The last three are the third article's patterns of Redis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Job {
+    /// Nobody said.
+    Any,
+    /// A person sits before it.
+    Desktop,
+    /// A language model runs on it.
+    Llm,
+    /// Files and services, nobody before it.
+    Server,
+    /// It compiles.
+    Build,
     /// Answers that can be computed again: fast, small, gone after a while.
     RedisCache,
     /// Sessions and features that must still be there after a power cut.
@@ -20,11 +30,34 @@ pub enum Job {
 
 impl Job {
     /// All, in the order of help texts.
-    pub const ALL: [Job; 3] = [Job::RedisCache, Job::RedisStore, Job::RedisVectors];
+    pub const ALL: [Job; 8] = [
+        Job::Any,
+        Job::Desktop,
+        Job::Llm,
+        Job::Server,
+        Job::Build,
+        Job::RedisCache,
+        Job::RedisStore,
+        Job::RedisVectors,
+    ];
+    /// Those with a Redis server.
+    pub const REDIS: [Job; 3] = [Job::RedisCache, Job::RedisStore, Job::RedisVectors];
+    /// Those without.
+    pub const GENERAL: [Job; 5] = [Job::Any, Job::Desktop, Job::Llm, Job::Server, Job::Build];
+
+    /// Whether a Redis server does it.
+    pub fn is_redis(self) -> bool {
+        Job::REDIS.contains(&self)
+    }
 
     /// On the command line.
     pub fn name(self) -> &'static str {
         match self {
+            Job::Any => "any",
+            Job::Desktop => "desktop",
+            Job::Llm => "llm",
+            Job::Server => "server",
+            Job::Build => "build",
             Job::RedisCache => "redis-cache",
             Job::RedisStore => "redis-store",
             Job::RedisVectors => "redis-vectors",
@@ -33,18 +66,15 @@ impl Job {
 
     /// Acknowledged writes of the last so long that may be gone, when nobody says: none where they may all be.
     fn loss(self) -> Option<Nanos> {
-        match self {
-            Job::RedisCache | Job::RedisVectors => None,
-            // What `everysec` promises: the thread's second, and the second for which a write waits for it.
-            Job::RedisStore => Some(Nanos::from_millis(2000)),
-        }
+        // What `everysec` promises: the thread's second, and the second for which a write waits for it.
+        (self == Job::RedisStore).then(|| Nanos::from_millis(2000))
     }
 
     /// Length of a value, when nobody says: the article's.
     fn payload(self) -> Bytes {
         match self {
             Job::RedisCache => Bytes(64),
-            Job::RedisStore | Job::RedisVectors => Bytes(512),
+            _ => Bytes(512),
         }
     }
 }
@@ -87,12 +117,20 @@ impl Goals {
     /// Those of a job when nobody says more.
     pub fn of(job: Job) -> Goals {
         // The article's first pattern: p95 below 10 ms.
-        let p95 = Some(Nanos::from_millis(10));
+        let p95 = job.is_redis().then(|| Nanos::from_millis(10));
         Goals { job, p95, loss: job.loss(), memory: None, payload: job.payload(), on: None, dir: None }
     }
 
     /// In words.
     pub fn in_words(&self) -> String {
+        match self.job {
+            Job::Any => return "what helps whatever it is for; --for says more".to_owned(),
+            Job::Desktop => return "nothing freezes, nothing waits long".to_owned(),
+            Job::Llm => return "as many tokens a second as memory and disks allow".to_owned(),
+            Job::Server => return "even service, nothing lost, long-lived media".to_owned(),
+            Job::Build => return "all processors busy all the time".to_owned(),
+            _ => {}
+        }
         let p95 = self.p95.map(|p95| format!("p95 below {p95}"));
         let loss = match self.loss {
             None => "all may be lost".to_owned(),

@@ -5,7 +5,7 @@ use crate::model::{Evidence, Gain, Origin};
 use basics::Known;
 use basics::redis::Mode;
 use basics::units::{grouped, significant};
-use machine::{Machine, Tier, TierKind};
+use machine::{Machine, Mount, Setup, SwapArea, Tier, TierKind, Warning};
 use study::{RedisCell, VectorRow};
 
 /// What was measured of a Redis server, and in which run.
@@ -31,6 +31,8 @@ pub struct SeenVectors {
 pub struct Situation<'a> {
     /// The machine.
     pub machine: &'a Machine,
+    /// How it is set up.
+    pub setup: &'a Setup,
     /// What is wanted.
     pub goals: &'a Goals,
     /// What was measured on this machine, the newest first.
@@ -43,6 +45,44 @@ pub struct Situation<'a> {
 const ALIKE: f64 = 9.0;
 
 impl<'a> Situation<'a> {
+    /// The tier that the system lies on, and how it is mounted.
+    pub(crate) fn system(&self) -> Option<(&'a Tier, &'a Mount)> {
+        self.mounts().find(|(_, mount)| mount.at == std::path::Path::new("/"))
+    }
+
+    /// All mounted file systems of all tiers.
+    pub(crate) fn mounts(&self) -> impl Iterator<Item = (&'a Tier, &'a Mount)> {
+        self.machine.tiers.iter().flat_map(|tier| tier.mounts.iter().map(move |mount| (tier, mount)))
+    }
+
+    /// The swap area that the kernel fills first, and its tier.
+    pub(crate) fn first_swap(&self) -> Option<(&'a SwapArea, Option<&'a Tier>)> {
+        // Of equals the first: it was there before.
+        let area = self.machine.swaps.iter().rev().max_by_key(|area| area.priority)?;
+        Some((area, area.tier.as_deref().and_then(|name| self.machine.tier(name))))
+    }
+
+    /// What was noticed under this name, with its tier.
+    pub(crate) fn noticed(&self, id: &'a str) -> impl Iterator<Item = (&'a Tier, &'a Warning)> {
+        let all = self.machine.tiers.iter().flat_map(|tier| tier.warnings.iter().map(move |warning| (tier, warning)));
+        all.filter(move |(_, warning)| warning.id == id)
+    }
+
+    /// The same of the machine as a whole.
+    pub(crate) fn notice(&self, id: &str) -> Option<&'a Warning> {
+        self.machine.notices.iter().find(|notice| notice.id == id)
+    }
+
+    /// A setting below `/proc/sys/vm`, as a number.
+    pub(crate) fn vm(&self, name: &str) -> Option<u64> {
+        self.machine.vm.get(name)?.get()?.parse().ok()
+    }
+
+    /// Main memory in MiB.
+    pub(crate) fn ram_mib(&self) -> Option<u64> {
+        Some(self.machine.ram.get()?.0 >> 20)
+    }
+
     /// The tier that the files lie on, where that is known.
     pub(crate) fn tier(&self) -> Option<&'a Tier> {
         let dir = self.goals.dir.as_deref()?;

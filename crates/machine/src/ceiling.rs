@@ -105,7 +105,7 @@ const PCIE_TRANSIT_US: f64 = 1.5;
 /// acknowledgements and flow control take up to 5 % more: `p/(p+24) × 0.95` to `p/(p+20)` of the encoded rate. With
 /// the 128 bytes that every device supports this is 0.80 to 0.86, the article's 400–430 of 500 MB/s. Where the payload
 /// could not be read, the range of Gen3 and later ends at 256 bytes, which most of them negotiate.
-pub(crate) fn pcie(generation: u32, lanes: u32, payload: Option<u32>) -> Hop {
+pub fn pcie(generation: u32, lanes: u32, payload: Option<u32>) -> Hop {
     let (gigatransfers, code) = match generation {
         1 => (2.5, LineCode::Bits8Of10),
         2 => (5.0, LineCode::Bits8Of10),
@@ -134,7 +134,7 @@ pub(crate) fn pcie_name(generation: u32, lanes: u32) -> String {
 
 /// A USB link at `mbit` Mbit/s as sysfs's `speed` says; `lanes` tells 2 × 5 from 1 × 10 Gbit/s. None for a rate that USB
 /// does not have.
-pub(crate) fn usb(mbit: f64, lanes: u32) -> Option<Hop> {
+pub fn usb(mbit: f64, lanes: u32) -> Option<Hop> {
     let name = usb_name(mbit)?;
     let code = match (mbit as u32, lanes) {
         (5000, _) | (10000, 2) => LineCode::Bits8Of10,

@@ -201,7 +201,7 @@ impl Tier {
 /// What is noticed about a tier, or about the machine as a whole, without measuring.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Warning {
-    /// Stable kebab-case name. Of tiers: `pcie-switch-limits`, `pcie-link-limits`, `pcie-shared-link`, `usb3-at-usb2`,
+    /// Stable kebab-case name. Of tiers: `pcie-switch-limits`, `pcie-link-limits`, `pcie-port-limits`, `pcie-shared-link`, `usb3-at-usb2`,
     /// `usb-shared-port`, `usb-storage-not-uas`, `sd-slow-mode`, `swap-on-sd`, `read-only`, `partition-unaligned`. Of the
     /// machine: `two-swap-managers`, `zswap-and-zram`, `throttled`, `was-throttled`.
     pub id: String,

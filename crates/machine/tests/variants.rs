@@ -69,7 +69,7 @@ fn gen3_forced_on_a_pi5() {
     let machine = tree.read();
     let disk = tier(&machine, "nvme0n1");
     assert_eq!((hops(disk), practical(disk)), (vec!["PCIe Gen3 x1"], (790.0, 910.0)));
-    assert!(warning(disk, "pcie-link-limits").unwrap().contains("the board's port goes no further than PCIe Gen3 x1"));
+    assert!(warning(disk, "pcie-port-limits").unwrap().contains("the board's port goes no further than PCIe Gen3 x1"));
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn a_fast_switch_on_a_slow_port() {
     let disk = tier(&machine, "nvme0n1");
     assert_eq!(hops(disk), ["PCIe Gen2 x1 to switch", "PCIe Gen3 x2"]);
     assert_eq!(disk.ceiling.get().unwrap().hop, "PCIe Gen2 x1 to switch");
-    assert!(warning(disk, "pcie-link-limits").unwrap().contains("board's port goes no further than PCIe Gen2 x1"));
+    assert!(warning(disk, "pcie-port-limits").unwrap().contains("board's port goes no further than PCIe Gen2 x1"));
 }
 
 /// Made by hand with the switch as one device, without its best link and in an older kernel's words.
@@ -235,7 +235,7 @@ fn a_disk_behind_vmd() {
     tree.link("/sys/block/nvme0n1", &format!("{vmd}/10000:e1:00.0/nvme/nvme0/nvme0n1"));
     let machine = tree.read();
     assert_eq!(hops(tier(&machine, "nvme0n1")), ["PCIe Gen3 x4"]);
-    assert!(warning(tier(&machine, "nvme0n1"), "pcie-link-limits").unwrap().contains("board's port"));
+    assert!(warning(tier(&machine, "nvme0n1"), "pcie-port-limits").unwrap().contains("board's port"));
 }
 
 #[test]

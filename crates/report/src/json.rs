@@ -5,6 +5,7 @@ mod advise;
 mod cells;
 mod learned;
 mod rows;
+mod settings;
 mod vectors;
 
 pub use advise::{advice, rules};
@@ -22,6 +23,7 @@ use methods::Method;
 use record::{Failure, Record, RunHead, State, StepRecord};
 pub use rows::predictions;
 use serde_json::{Map, Value, json};
+pub use settings::{applied, reverted, status};
 use std::path::Path;
 use study::{CheckStudy, Comparison, Finding, Fitness, LatencySummary, SideSummary, StepSummary, TierStudy};
 

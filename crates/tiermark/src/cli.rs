@@ -1,11 +1,13 @@
 //! What can be typed. The same definitions make the parser, `--help`, the completions and the man pages.
 
 mod load;
+mod settings;
 
 pub use load::{
     Content, DecodeArgs, LlmArgs, LoadVerb, Pattern, PressedArgs, RedisArgs, RedisLink, RedisLose, Replaced, Server,
     SwapArgs, VectorsArgs,
 };
+pub use settings::{AdviseArgs, ApplyArgs, GoalArgs, RevertArgs, StatusArgs};
 
 use anyhow::Result;
 use clap::error::ErrorKind;
@@ -139,11 +141,21 @@ pub enum Verb {
     /// Say how many tokens a second a language model would make, without running it: on a disk that nobody has bought yet, from
     /// published figures, or on this machine, with a probe.
     Predict(Box<PredictArgs>),
-    /// Say how a Redis server for a job should be set up on this machine, and why.
+    /// Say what should be set up differently on this machine for what it is for, and why.
     ///
-    /// Prints recommendations, each with what it stands on (a run of this machine before anything published), and the redis.conf
-    /// and kernel settings that follow. Nothing is changed. `tiermark rules` lists by what rules.
+    /// Prints recommendations, each with what it stands on (a run of this machine before anything published), what it costs, and
+    /// the settings that follow; for a Redis server its redis.conf, too. Nothing is changed. `tiermark rules` lists by what
+    /// rules, `tiermark apply` does it.
     Advise(AdviseArgs),
+    /// Do what `advise` recommends: show what each file would say, ask, write, and keep what is needed to take it back.
+    ///
+    /// Settings go where the distribution has them, and hold after the next start, too; on the running machine kernel settings
+    /// hold at once. All files are written or none, whatever happens in between. Needs root, or the right to write below --root.
+    Apply(ApplyArgs),
+    /// Take back what `apply` did, also weeks later: what others changed in the same files since stays.
+    Revert(RevertArgs),
+    /// Say what is applied, what of it was changed since, what waits for a reboot and what did not take.
+    Status(StatusArgs),
     /// List the rules of `advise`: when each speaks, and where it comes from.
     Rules,
     /// Print the completions for a shell.
@@ -156,36 +168,6 @@ pub enum Verb {
         /// The folder; it must exist.
         folder: PathBuf,
     },
-}
-
-/// What `advise` takes.
-#[derive(Debug, Args)]
-pub struct AdviseArgs {
-    /// What the machine is for: redis-cache, redis-store or redis-vectors.
-    #[arg(long = "for", value_name = "JOB")]
-    pub job: String,
-    /// 19 of 20 requests are to be answered within it; 10ms when not given.
-    #[arg(long, value_name = "TIME")]
-    pub p95: Option<String>,
-    /// Acknowledged writes of the last so long may be lost by a power cut: a time, 0, or all; 2s for redis-store and all for
-    /// the others when not given.
-    #[arg(long, value_name = "TIME|0|all")]
-    pub loss: Option<String>,
-    /// What the server may take in all; three quarters of the machine's when not given.
-    #[arg(long, value_name = "SIZE")]
-    pub memory: Option<String>,
-    /// Length of a value: 64 for redis-cache and 512 for the others when not given.
-    #[arg(long, value_name = "SIZE")]
-    pub payload: Option<String>,
-    /// Where its files lie: a directory, or a profile's name for a disk that was emulated.
-    #[arg(long, value_name = "DIR|PROFILE")]
-    pub on: Option<String>,
-    /// Advise for the machine whose /proc, /sys and /etc lie below this folder.
-    #[arg(long, value_name = "DIR", default_value = "/")]
-    pub root: PathBuf,
-    /// Write the files into this folder, too; none is replaced.
-    #[arg(long, short, value_name = "DIR")]
-    pub out: Option<PathBuf>,
 }
 
 /// What `check` takes.

@@ -80,6 +80,11 @@ fn status(error: &anyhow::Error) -> u8 {
     {
         return USAGE;
     }
+    match error.downcast_ref::<ChangeError>() {
+        Some(ChangeError::Conflict { .. }) => return UNMET,
+        Some(ChangeError::NoSuch { .. }) => return USAGE,
+        _ => {}
+    }
     let missing = error.is::<ChangeError>() || error.is::<Missing>() || error.is::<std::io::Error>();
     if missing { MISSING } else { UNMET }
 }

@@ -16,6 +16,7 @@ mod profiles;
 mod report;
 mod run;
 mod runs;
+mod settings;
 mod show;
 mod tiers;
 
@@ -62,6 +63,9 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
         Verb::Predict(args) => predict::predict(&context, &args),
         Verb::Advise(args) => advise::advise(&context, &args),
         Verb::Rules => advise::rules(&context),
+        Verb::Apply(args) => settings::apply(&context, &args),
+        Verb::Revert(args) => settings::revert(&context, &args),
+        Verb::Status(args) => settings::status(&context, &args),
         Verb::Completions { shell } => manuals::completions(shell),
         Verb::Man { folder } => manuals::man(&folder),
     }

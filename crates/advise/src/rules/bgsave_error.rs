@@ -12,7 +12,7 @@ pub(super) const RULE: Rule = Rule {
     title: "a store whose snapshots fail must not go on as if they did not",
     condition: "snapshots are what is kept",
     source: "against Redis on Tiny Devices, which sets it to no \"careful with durability\"",
-    jobs: &Job::ALL,
+    jobs: &Job::REDIS,
     judge,
 };
 

@@ -10,7 +10,7 @@ pub(super) const RULE: Rule = Rule {
     title: "a kernel that lets in as many clients as the server would",
     condition: "net.core.somaxconn is below tcp-backlog, or fs.file-max below what 10,000 clients need",
     source: "Redis on Tiny Devices: maxclients 10000, tcp-backlog 511, fs.file-max=200000",
-    jobs: &Job::ALL,
+    jobs: &Job::REDIS,
     judge,
 };
 

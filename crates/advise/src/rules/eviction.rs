@@ -10,7 +10,7 @@ pub(super) const RULE: Rule = Rule {
     title: "what happens when the bound is reached",
     condition: "always",
     source: "Redis on Tiny Devices: volatile-lru; Redis's documentation of key eviction",
-    jobs: &Job::ALL,
+    jobs: &Job::REDIS,
     judge,
 };
 
@@ -30,6 +30,7 @@ fn judge(situation: &Situation<'_>) -> Option<Recommendation> {
             "noeviction: don't evict anything, just return an error on write operations",
             "Writes fail with OOM when it is full: watch used_memory against maxmemory.",
         ),
+        _ => return None,
     };
     Some(Recommendation {
         title: format!("maxmemory-policy {policy}"),

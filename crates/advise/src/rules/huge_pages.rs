@@ -14,7 +14,7 @@ pub(super) const RULE: Rule = Rule {
     title: "no huge pages that nobody asked for",
     condition: "transparent huge pages are \"always\"",
     source: "Redis on Tiny Devices; Redis warns of it when it starts",
-    jobs: &Job::ALL,
+    jobs: &Job::REDIS,
     judge,
 };
 

@@ -14,7 +14,7 @@ pub(super) const RULE: Rule = Rule {
     title: "a bound for the keys that leaves room for a fork",
     condition: "always, where --memory is given or the machine's memory is known",
     source: "Redis on Tiny Devices: 6 of 8 GB; Redis's administration guide: a fork may need up to twice the memory",
-    jobs: &Job::ALL,
+    jobs: &Job::REDIS,
     judge,
 };
 

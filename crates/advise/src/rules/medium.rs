@@ -12,7 +12,7 @@ pub(super) const RULE: Rule = Rule {
     title: "no log on a memory card",
     condition: "data are kept, their files lie on an SD card or eMMC, and it was not measured to be fast enough",
     source: "Redis on Tiny Devices: avoid slow SD cards for AOF or heavy writes",
-    jobs: &Job::ALL,
+    jobs: &Job::REDIS,
     judge,
 };
 

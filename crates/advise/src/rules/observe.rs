@@ -11,7 +11,7 @@ pub(super) const RULE: Rule = Rule {
     title: "a server that notes its own stalls",
     condition: "always",
     source: "Redis on Tiny Devices: LATENCY LATEST and SLOWLOG; the monitor is off by default",
-    jobs: &Job::ALL,
+    jobs: &Job::REDIS,
     judge,
 };
 

@@ -11,7 +11,7 @@ pub(super) const RULE: Rule = Rule {
     title: "a fork that is not refused",
     condition: "the server forks, and vm.overcommit_memory is not 1",
     source: "Redis on Tiny Devices; Redis's administration guide",
-    jobs: &Job::ALL,
+    jobs: &Job::REDIS,
     judge,
 };
 

@@ -14,7 +14,7 @@ pub(super) const RULE: Rule = Rule {
     title: "what is kept on the disk, and when",
     condition: "always: the cheapest way to keep data that loses no more than --loss allows",
     source: "Redis on Tiny Devices, patterns 1 to 3 and case study; Redis's documentation of persistence",
-    jobs: &Job::ALL,
+    jobs: &Job::REDIS,
     judge,
 };
 

@@ -13,7 +13,7 @@ pub(super) const RULE: Rule = Rule {
     title: "the log is made durable while it is rewritten, too",
     condition: "a log is kept",
     source: "redis.conf: no-appendfsync-on-rewrite yes is as appendfsync no while a child writes",
-    jobs: &Job::ALL,
+    jobs: &Job::REDIS,
     judge,
 };
 

@@ -11,7 +11,7 @@ pub(super) const RULE: Rule = Rule {
     title: "keys stay in memory while the page cache can go",
     condition: "swap lies on a disk, and vm.swappiness is more than 10",
     source: "Redis on Tiny Devices: vm.swappiness=10, zram for swap",
-    jobs: &Job::ALL,
+    jobs: &Job::REDIS,
     judge,
 };
 

@@ -4,12 +4,13 @@ use crate::goals::{Goals, Job};
 use crate::situation::{Seen, SeenVectors, Situation};
 use basics::redis::Mode;
 use basics::{Bytes, Known};
-use machine::{Machine, Mount, Tier, TierKind};
+use machine::{FstabLine, Machine, Mount, Setup, SwapArea, Tier, TierKind, Warning};
 use study::{Percentiles, RedisCell};
 
 /// What a [`Situation`] borrows from.
 pub(crate) struct Scene {
     pub machine: Machine,
+    pub setup: Setup,
     pub goals: Goals,
     pub seen: Vec<Seen>,
     pub vectors: Vec<SeenVectors>,
@@ -17,7 +18,13 @@ pub(crate) struct Scene {
 
 impl Scene {
     pub fn of(job: Job) -> Self {
-        Scene { machine: Machine::default(), goals: Goals::of(job), seen: Vec::new(), vectors: Vec::new() }
+        Scene {
+            machine: Machine::default(),
+            setup: Setup::default(),
+            goals: Goals::of(job),
+            seen: Vec::new(),
+            vectors: Vec::new(),
+        }
     }
 
     pub fn on(mut self, dir: &str) -> Self {
@@ -26,9 +33,65 @@ impl Scene {
         self
     }
 
-    pub fn situation(&self) -> Situation<'_> {
-        Situation { machine: &self.machine, goals: &self.goals, seen: &self.seen, vectors: &self.vectors }
+    /// With a swap area on a tier of this kind.
+    pub fn with_swap(mut self, kind: TierKind) -> Self {
+        let name = if kind == TierKind::Zram { "zram0" } else { "it" };
+        let mut swap_tier = tier(name, kind, "/somewhere");
+        swap_tier.mounts.clear();
+        self.machine.tiers.push(swap_tier);
+        self.machine.swaps.push(SwapArea {
+            path: format!("/dev/{name}").into(),
+            kind: "partition".to_owned(),
+            size: Bytes(1 << 30),
+            used: Bytes(0),
+            priority: 5,
+            tier: Some(name.to_owned()),
+        });
+        self
     }
+
+    pub fn with_ram_gib(mut self, gib: u64) -> Self {
+        self.machine.ram = Known::Is(Bytes(gib << 30));
+        self
+    }
+
+    /// With a setting of `/proc/sys/vm`.
+    pub fn vm(mut self, name: &str, value: &str) -> Self {
+        self.machine.vm.insert(name.to_owned(), Known::Is(value.to_owned()));
+        self
+    }
+
+    pub fn with_fstab(mut self, at: &str, fs: &str, options: &str) -> Self {
+        let options = options.split(',').map(str::to_owned).collect();
+        self.setup.fstab.push(FstabLine { source: "/dev/it1".to_owned(), at: at.into(), fs: fs.to_owned(), options });
+        self
+    }
+
+    /// With a notice of the machine.
+    pub fn noticed(mut self, id: &str) -> Self {
+        self.machine.notices.push(warning(id));
+        self
+    }
+
+    /// With a tier of which something is noticed.
+    pub fn warned(mut self, id: &str) -> Self {
+        self.machine.tiers.push(Tier { warnings: vec![warning(id)], ..tier("it", TierKind::Usb, "/it") });
+        self
+    }
+
+    pub fn situation(&self) -> Situation<'_> {
+        Situation {
+            machine: &self.machine,
+            setup: &self.setup,
+            goals: &self.goals,
+            seen: &self.seen,
+            vectors: &self.vectors,
+        }
+    }
+}
+
+fn warning(id: &str) -> Warning {
+    Warning { id: id.to_owned(), text: format!("{id} it is."), evidence: "a file: a value".to_owned() }
 }
 
 /// A cell that came to its end.

@@ -35,6 +35,26 @@ pub struct Edit {
     pub way_back: Option<PathBuf>,
 }
 
+impl Edit {
+    /// As a unified diff, or in words where it is a link.
+    pub fn diff(&self) -> String {
+        let path = self.path.display();
+        let name =
+            |content: &Content| if *content == Content::Absent { "/dev/null".to_owned() } else { path.to_string() };
+        let link = |sign: char, content: &Content| match content {
+            Content::Link { to } => format!("{sign}{path} -> {}\n", to.display()),
+            _ => String::new(),
+        };
+        let links = link('-', &self.before) + &link('+', &self.wanted);
+        if !links.is_empty() {
+            return format!("--- {}\n+++ {}\n{links}", name(&self.before), name(&self.wanted));
+        }
+        let mut options = diffy::DiffOptions::new();
+        options.set_original_filename(name(&self.before)).set_modified_filename(name(&self.wanted));
+        options.create_patch(self.before.text(), self.wanted.text()).to_string()
+    }
+}
+
 /// A kernel setting that holds now, beside the file that makes it hold later.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Live {

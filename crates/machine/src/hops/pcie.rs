@@ -191,7 +191,7 @@ fn limit(root: &Root, disk: &Disk, nodes: &[Node], links: &[Link], hop: Option<&
             let most = port.name();
             let text =
                 format!("{what} because the board's port goes no further than {most}; the device can do {}", rate(can));
-            ("pcie-link-limits", text)
+            ("pcie-port-limits", text)
         }
         (_, Some(port)) => {
             let text = format!(

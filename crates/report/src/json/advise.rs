@@ -12,7 +12,7 @@ pub fn advice(goals: &Goals, all: &[Recommendation], files: &[ConfFile], measure
         .maybe("p95_us", goals.p95.map(|p95| number(p95.us())))
         .maybe("loss_s", goals.loss.map(|loss| number(loss.secs())))
         .maybe("memory_B", goals.memory.map(|memory| memory.0))
-        .with("payload_B", goals.payload.0)
+        .maybe("payload_B", goals.job.is_redis().then_some(goals.payload.0))
         .maybe("on", goals.on.as_deref());
     let file = |file: &ConfFile| {
         Object::default().with("name", file.name).with("belongs", file.belongs).with("text", file.text.as_str()).build()
@@ -56,7 +56,7 @@ fn evidence(evidence: &Evidence) -> Value {
     Object::default().with("text", evidence.text.as_str()).with(kind, from.as_str()).build()
 }
 
-fn change(change: &Wanted) -> Value {
+pub(super) fn change(change: &Wanted) -> Value {
     let switch = |on: bool| Some(if on { "enabled" } else { "disabled" }.to_owned());
     let (kind, name, value) = match change {
         Wanted::Redis { name, value } => ("redis.conf", name.clone(), Some(value.clone())),

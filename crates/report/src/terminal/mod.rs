@@ -16,6 +16,7 @@ mod redis;
 mod redis_loss;
 mod run;
 mod runs;
+mod settings;
 mod tiers;
 mod tokens;
 mod vectors;
@@ -30,6 +31,7 @@ pub use predict::predictions;
 pub use profiles::profiles;
 pub use run::run;
 pub use runs::runs;
+pub use settings::{applied, plan_of_settings, reverted, status};
 pub use tiers::tiers;
 
 pub(crate) use check::{bus, findings, model, purpose, purposes};

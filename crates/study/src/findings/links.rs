@@ -38,7 +38,10 @@ pub(super) fn find(scene: &Scene<'_, '_>) -> Vec<Draft> {
 
 /// True for a warning that says that a link runs below what it could.
 fn slows_the_link(warning: &Warning) -> bool {
-    matches!(warning.id.as_str(), "pcie-switch-limits" | "pcie-link-limits" | "usb3-at-usb2" | "sd-slow-mode")
+    matches!(
+        warning.id.as_str(),
+        "pcie-switch-limits" | "pcie-link-limits" | "pcie-port-limits" | "usb3-at-usb2" | "sd-slow-mode"
+    )
 }
 
 /// A warning as the machine gave it.
@@ -129,7 +132,7 @@ fn advice(id: &str) -> Option<&'static str> {
         "pcie-switch-limits" => {
             "connect the device without the switch, or through one that links as fast as the device"
         }
-        "pcie-link-limits" => {
+        "pcie-link-limits" | "pcie-port-limits" => {
             "ask for the faster link in the firmware (Raspberry Pi 5: dtparam=pciex1_gen=3), if the wiring carries it"
         }
         "usb3-at-usb2" => "use a USB 3 port (blue) and a USB 3 cable, push the plug home, and look again",

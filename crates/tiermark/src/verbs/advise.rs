@@ -1,11 +1,11 @@
-//! `tiermark advise`: what a Redis server for a job should be set up like on this machine, and why; `tiermark rules`: by what.
+//! `tiermark advise`: what should be set up differently on this machine, and why; `tiermark rules`: by what.
 
 use super::load::parsed;
-use crate::cli::AdviseArgs;
+use crate::cli::{AdviseArgs, GoalArgs};
 use crate::context::Context;
 use crate::exit::{Missing, Usage};
 use crate::out;
-use advise::{ConfFile, Goals, Job, Seen, SeenVectors, Situation};
+use advise::{ConfFile, Goals, Job, Recommendation, Seen, SeenVectors, Situation};
 use anyhow::Result;
 use basics::{Bytes, Nanos};
 use machine::{Machine, Root};
@@ -20,18 +20,8 @@ const RUNS: usize = 20;
 
 /// Says what to do.
 pub fn advise(context: &Context, args: &AdviseArgs) -> Result<ExitCode> {
-    let goals = goals(args)?;
-    let live = args.root == Path::new("/");
-    if !live && !args.root.join("proc").is_dir() {
-        return Err(Missing(format!("{} holds no proc: it is no captured machine", args.root.display())).into());
-    }
-    let machine = machine::read(&if live { Root::live() } else { Root::at(&args.root) });
-    // What was measured here says nothing of another machine.
-    let (seen, vectors) = if live { seen(context, &machine)? } else { Default::default() };
-    let situation = Situation { machine: &machine, goals: &goals, seen: &seen, vectors: &vectors };
-    let all = advise::advise(&situation);
+    let Advice { goals, all, measure } = advice(context, &args.goals)?;
     let files = advise::files(&goals, &all);
-    let measure = advise::measure(&situation);
     if let Some(folder) = &args.out {
         write(folder, &files)?;
     }
@@ -42,6 +32,41 @@ pub fn advise(context: &Context, args: &AdviseArgs) -> Result<ExitCode> {
         out::show(&text, &context.style)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What is recommended.
+pub struct Advice {
+    /// What for.
+    pub goals: Goals,
+    /// Each.
+    pub all: Vec<Recommendation>,
+    /// The command that measures what it speaks of.
+    pub measure: Option<String>,
+}
+
+/// Reads the machine and what was measured on it, and asks the rules.
+pub fn advice(context: &Context, args: &GoalArgs) -> Result<Advice> {
+    let goals = goals(args)?;
+    let root = Root::at(&args.root);
+    if !(root.is_live() || args.root.join("proc").is_dir() || args.root.join("etc").is_dir()) {
+        let what = format!("{} holds neither proc nor etc: it is no machine", args.root.display());
+        return Err(
+            Missing(format!("{what}; name the folder that a capture or an image was unpacked or mounted at")).into()
+        );
+    }
+    let machine = machine::read(&root);
+    let mut setup = machine::setup(&root);
+    // What was measured here says nothing of another machine, and its room is that of the disk that the folder lies on.
+    let (seen, vectors) = if root.is_live() { seen(context, &machine)? } else { Default::default() };
+    if root.is_live()
+        && let Ok(room) = rustix::fs::statvfs("/")
+    {
+        let bytes = |blocks: u64| Bytes(blocks.saturating_mul(room.f_frsize));
+        setup.room.insert("/".into(), (bytes(room.f_bavail), bytes(room.f_blocks)));
+    }
+    let situation = Situation { machine: &machine, setup: &setup, goals: &goals, seen: &seen, vectors: &vectors };
+    let (all, measure) = (advise::advise(&situation), advise::measure(&situation));
+    Ok(Advice { all, measure, goals })
 }
 
 /// Lists the rules.
@@ -55,7 +80,7 @@ pub fn rules(context: &Context) -> Result<ExitCode> {
 }
 
 /// What was asked for.
-fn goals(args: &AdviseArgs) -> Result<Goals> {
+fn goals(args: &GoalArgs) -> Result<Goals> {
     let job: Job = args.job.parse().map_err(|why| Usage(format!("--for {why}")))?;
     let mut goals = Goals::of(job);
     if let Some(p95) = &args.p95 {
