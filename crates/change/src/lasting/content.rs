@@ -138,9 +138,9 @@ pub(super) fn put(path: &Path, content: &Content, step: &dyn Fn(&'static str)) -
     File::open(folder)?.sync_all()
 }
 
-/// Removes what may not be there.
+/// Removes what may not be there; it is looked for first, as a file system that is read-only says so even of what it does not have.
 pub(super) fn remove(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
+    match fs::symlink_metadata(path).and_then(|_| fs::remove_file(path)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
