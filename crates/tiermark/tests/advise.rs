@@ -172,7 +172,7 @@ fn what_cannot_be_understood_is_one_sentence() {
         (&["advise", "--for", "redis-cache", "--loss", "little"][..], 2, "--loss"),
         (&["advise", "--for", "redis-cache", "--memory", "much"][..], 2, "--memory"),
         (&["advise", "--for", "redis-cache", "--on", "nowhere"][..], 2, "a directory, or a profile"),
-        (&["advise", "--for", "redis-cache", "--root", "/usr"][..], 4, "no captured machine"),
+        (&["advise", "--for", "redis-cache", "--root", "/nowhere"][..], 4, "it is no machine"),
     ] {
         let told = home.run(words).code(code);
         assert!(told.err.contains(said) && told.err.trim_end().lines().count() == 1, "{words:?}: {}", told.err);

@@ -91,7 +91,7 @@ fn what_is_recommended_is_shown_applied_looked_at_and_taken_back() {
     }
     assert!(run(&["apply", "--root", "ROOT"]).code(2).sentence().contains("--yes"));
     assert!(run(&["apply", "nothing", "--root", "ROOT", "--yes"]).code(2).sentence().contains("tiermark rules"));
-    assert_same(&root, &before, &format!("nothing was asked for yet"));
+    assert_same(&root, &before, "nothing was asked for yet");
 
     let one = run(&["apply", "page-cluster", "--root", "ROOT", "--yes", "--json"]).code(0).json();
     has_keys(&one, "schema dry_run id rules files at_once refused then");
@@ -153,11 +153,11 @@ fn a_full_or_closed_disk_and_a_second_one_at_work_leave_all_as_it_was() {
         let before = picture(&root);
         let told = home.run(&words(&root, &apply)).code(4);
         assert!(told.sentence().contains("No space left"), "{told:?}");
-        assert_same(&root, &before, &format!("{}", told.err));
+        assert_same(&root, &before, &told.err);
         sh(&format!("mount -o remount,ro {}", boot.display()));
         let told = home.run(&words(&root, &apply)).code(4);
         assert!(told.sentence().contains("ead-only"), "{told:?}");
-        assert_same(&root, &before, &format!("{}", told.err));
+        assert_same(&root, &before, &told.err);
     }
     let before = picture(&root);
     let lock = fs::File::open(&root).unwrap();
