@@ -254,7 +254,7 @@ mod tests {
         for turn in 0..1000 {
             let len = [1, 2048, 64, 100, 4096, 0][(turn * 7 + turn / 6) % 6];
             let from = next(&mut at, &pool, len);
-            assert!(from + len <= pool.len() && from % STEP == 0, "{len} from {from}");
+            assert!(from + len <= pool.len() && from.is_multiple_of(STEP), "{len} from {from}");
         }
     }
 
