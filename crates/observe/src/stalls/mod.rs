@@ -69,9 +69,13 @@ impl Watch {
     /// Listens to the server whose process is `server`, and to the threads of this process named `PREFIX-N`.
     ///
     /// # Errors
-    /// Those of [`TraceFs::open`] and [`Tracepoints::open`].
+    /// Those of [`TraceFs::open`] and [`Tracepoints::open`]; `Unsupported` where the kernel does not tell all.
     pub fn begin(server: u32, prefix: &str) -> io::Result<Self> {
         let fs = TraceFs::open()?;
+        if let Some(cpu) = fs.deaf()?.first() {
+            let deaf = format!("this kernel does not tell what it does while its processor {cpu} idles");
+            return Err(io::Error::new(io::ErrorKind::Unsupported, deaf));
+        }
         let threads = threads(server);
         let any = threads.iter().map(|tid| format!("common_pid=={tid}")).collect::<Vec<_>>().join(" || ");
         let switch = format!(

@@ -24,15 +24,7 @@ fn opened(test: &str, open: impl FnOnce() -> io::Result<Faults>) -> Option<Fault
 }
 
 fn pages_of(region: &Region) -> Vec<u64> {
-    let line = |maps: &str| {
-        let size = region.size();
-        maps.lines().find_map(|line| {
-            let (from, to) = line.split_once(' ')?.0.split_once('-')?;
-            let (from, to) = (u64::from_str_radix(from, 16).ok()?, u64::from_str_radix(to, 16).ok()?);
-            (to - from == size as u64).then_some(from)
-        })
-    };
-    let from = line(&std::fs::read_to_string("/proc/self/maps").unwrap()).unwrap();
+    let from = region.start().addr() as u64;
     (0..region.size() / region.page()).map(|page| from + (page * region.page()) as u64).collect()
 }
 
