@@ -55,7 +55,7 @@ pub fn files(goals: &Goals, all: &[Recommendation]) -> Vec<ConfFile> {
 /// published.
 fn reason(said: &Recommendation) -> String {
     let rank = |evidence: &&Evidence| match evidence.from {
-        Origin::Run(_) => 0,
+        Origin::Run(_) | Origin::Proof(_) => 0,
         Origin::Machine(_) => 1,
         Origin::Published(_) => 2,
     };

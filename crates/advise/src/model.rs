@@ -58,6 +58,8 @@ pub enum Origin {
     Published(String),
     /// A file of this machine.
     Machine(String),
+    /// A proof on this machine, by its number.
+    Proof(String),
 }
 
 /// What something brings.
@@ -93,6 +95,7 @@ impl std::fmt::Display for Origin {
             Origin::Run(run) => write!(f, "run {run}"),
             Origin::Published(source) => f.write_str(source),
             Origin::Machine(path) => f.write_str(path),
+            Origin::Proof(number) => write!(f, "proof {number}"),
         }
     }
 }

@@ -6,6 +6,7 @@ use basics::Known;
 use basics::redis::Mode;
 use basics::units::{grouped, significant};
 use machine::{Machine, Mount, Setup, SwapArea, Tier, TierKind, Warning};
+use study::proof::Effect;
 use study::{RedisCell, VectorRow};
 
 /// What was measured of a Redis server, and in which run.
@@ -26,6 +27,21 @@ pub struct SeenVectors {
     pub row: VectorRow,
 }
 
+/// What was proven on this machine of the settings of one rule.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SeenProof {
+    /// The proof's number.
+    pub number: i64,
+    /// The rule.
+    pub rule: String,
+    /// The work by which it was judged.
+    pub with: String,
+    /// What the figures are.
+    pub of: String,
+    /// What it did.
+    pub effect: Effect,
+}
+
 /// All that a rule may look at.
 #[derive(Debug, Clone, Copy)]
 pub struct Situation<'a> {
@@ -39,6 +55,8 @@ pub struct Situation<'a> {
     pub seen: &'a [Seen],
     /// What was measured of caches of vectors, the newest first.
     pub vectors: &'a [SeenVectors],
+    /// What was proven, the newest first.
+    pub proofs: &'a [SeenProof],
 }
 
 /// Values whose lengths differ by more than this factor are as good as another workload.

@@ -63,7 +63,14 @@ impl Tree {
         let root = Root::at(self.0.path());
         let (machine, setup) = (machine::read(&root), machine::setup(&root));
         let goals = Goals::of(job);
-        let all = advise(&Situation { machine: &machine, setup: &setup, goals: &goals, seen: &[], vectors: &[] });
+        let all = advise(&Situation {
+            machine: &machine,
+            setup: &setup,
+            goals: &goals,
+            seen: &[],
+            vectors: &[],
+            proofs: &[],
+        });
         for said in &all {
             assert!(!said.evidence.is_empty() && !said.why.is_empty() && !said.title.is_empty(), "{said:?}");
         }

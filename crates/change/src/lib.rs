@@ -39,6 +39,6 @@ pub use loop_device::LoopDevice;
 pub use mount::Mount;
 pub use swap_area::SwapOn;
 pub use test_file::{TestFile, may_make, room};
-pub use value::Value;
+pub use value::{Value, read as value_now};
 pub use wanted::{Place, Tool, Wanted};
 pub use zram::{Zram, ZramStat};

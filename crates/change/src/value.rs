@@ -68,8 +68,11 @@ impl Reversible for ValueChange {
     }
 }
 
-/// What the file says, without the blanks around it; of a choice, the word in brackets.
-pub(crate) fn read(path: &Path) -> io::Result<String> {
+/// What a setting's file says, without the blanks around it; of a choice, the word in brackets.
+///
+/// # Errors
+/// The kernel's.
+pub fn read(path: &Path) -> io::Result<String> {
     let text = std::fs::read_to_string(path)?;
     Ok(chosen(&text).unwrap_or(text.trim()).to_owned())
 }

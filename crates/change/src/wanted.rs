@@ -153,6 +153,16 @@ impl Wanted {
         }
     }
 
+    /// Whether a machine that runs takes it at once, as far as its kernel has it at all.
+    pub fn is_live(&self) -> bool {
+        match self {
+            Wanted::Sysctl { .. } | Wanted::Sysfs { .. } | Wanted::Queue { .. } => true,
+            // zswap takes its settings while it runs; of other modules it is not known.
+            Wanted::Boot { name, value: Some(_) } => name.starts_with("zswap."),
+            _ => false,
+        }
+    }
+
     /// The line, or what is done where it is none.
     pub fn line(&self) -> String {
         match self {

@@ -7,7 +7,7 @@ use rusqlite::{Connection, Transaction};
 pub const APPLICATION_ID: i32 = 0x544D_524B;
 
 /// The n-th entry turns version n into version n + 1; an empty file is version 0.
-const MIGRATIONS: [&str; 4] = [VERSION_1, VERSION_2, VERSION_3, VERSION_4];
+const MIGRATIONS: [&str; 5] = [VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5];
 
 /// Operations that are kept one by one, as a JSON array of `Each`.
 const VERSION_2: &str = "ALTER TABLE step ADD COLUMN operations TEXT";
@@ -17,6 +17,9 @@ const VERSION_3: &str = "ALTER TABLE run ADD COLUMN quoted TEXT";
 
 /// What was seen of a process under pressure and of its swap, as JSON of `pressure::Load`; NULL for every other step.
 const VERSION_4: &str = "ALTER TABLE step ADD COLUMN load TEXT";
+
+/// Whether changes helped, as JSON of [`crate::Proof`]: which runs stand on which side.
+const VERSION_5: &str = "CREATE TABLE proof (number INTEGER PRIMARY KEY, proof TEXT NOT NULL) STRICT";
 
 /// The version that this program reads and writes.
 pub const VERSION: i64 = MIGRATIONS.len() as i64;

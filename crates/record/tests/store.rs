@@ -308,3 +308,27 @@ fn a_read_only_place_can_be_read() {
     assert!(store.notes().is_empty());
     assert!(matches!(Store::open(&path), Err(RecordError::ReadOnly { .. })));
 }
+
+#[test]
+fn a_proof_is_kept_and_grows_turn_by_turn() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = open(&dir);
+    let turn = |run: &str, changed, pair| record::Turn { run: run.into(), changed, pair, boot: Some("b".into()) };
+    let mut proof = record::Proof {
+        started: Nanos(5),
+        rules: vec!["page-cluster".into()],
+        applied: None,
+        differs: vec!["vm.page-cluster: 3 → 0".into()],
+        with: "load swap".into(),
+        interleaved: true,
+        seed: u64::MAX,
+        turns: vec![turn("00000001", false, None)],
+    };
+    let number = store.keep_proof(None, &proof).unwrap();
+    proof.turns.push(turn("00000002", true, Some(0)));
+    assert_eq!(store.keep_proof(Some(number), &proof).unwrap(), number);
+    let other = store.keep_proof(None, &record::Proof { turns: Vec::new(), ..proof.clone() }).unwrap();
+    let kept = store.proofs().unwrap();
+    assert_eq!(kept.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [other, number]);
+    assert_eq!(kept[1].1, proof);
+}

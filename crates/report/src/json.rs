@@ -4,6 +4,7 @@
 mod advise;
 mod cells;
 mod learned;
+mod proof;
 mod rows;
 mod settings;
 mod vectors;
@@ -20,6 +21,7 @@ use basics::{FailKind, Job, Known, Nanos, Plan};
 pub use learned::learned;
 use machine::{Ceiling, Hop, Machine, TierKind};
 use methods::Method;
+pub use proof::{proof, proofs};
 use record::{Failure, Record, RunHead, State, StepRecord};
 pub use rows::predictions;
 use serde_json::{Map, Value, json};

@@ -12,6 +12,7 @@ pub mod html;
 pub mod json;
 pub mod markdown;
 pub mod openmetrics;
+pub mod proof;
 pub mod settings;
 pub mod terminal;
 mod view;

@@ -14,6 +14,7 @@ mod ready;
 mod redis;
 mod step;
 mod through;
+pub mod trial;
 
 pub use error::{Kind, RunError};
 pub use pressed::{Errand, Hold, Task, run_errand};

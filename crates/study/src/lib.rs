@@ -20,6 +20,7 @@ pub mod little;
 mod load;
 pub mod model;
 pub mod predict;
+pub mod proof;
 pub mod published;
 mod quotes;
 mod redis;

@@ -7,7 +7,7 @@ pub use load::{
     Content, DecodeArgs, LlmArgs, LoadVerb, Pattern, PressedArgs, RedisArgs, RedisLink, RedisLose, Replaced, Server,
     SwapArgs, VectorsArgs,
 };
-pub use settings::{AdviseArgs, ApplyArgs, GoalArgs, RevertArgs, StatusArgs};
+pub use settings::{AdviseArgs, ApplyArgs, GoalArgs, ProveArgs, RevertArgs, StatusArgs};
 
 use anyhow::Result;
 use clap::error::ErrorKind;
@@ -156,6 +156,12 @@ pub enum Verb {
     Revert(RevertArgs),
     /// Say what is applied, what of it was changed since, what waits for a reboot and what did not take.
     Status(StatusArgs),
+    /// Prove that a change helped, or that it did not: the same work with it and without it, again and again.
+    ///
+    /// What the kernel takes at once is switched to and fro, in pairs of turns whose order is drawn, and is as it was afterwards. What
+    /// takes a reboot is measured before it and, by the same command, after it. The verdict stands at the 1 % level: of a hundred
+    /// changes that do nothing one is called an effect. Without --with, all proofs so far are shown.
+    Prove(ProveArgs),
     /// List the rules of `advise`: when each speaks, and where it comes from.
     Rules,
     /// Print the completions for a shell.

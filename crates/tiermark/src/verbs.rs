@@ -13,6 +13,7 @@ mod models;
 mod predict;
 mod profile;
 mod profiles;
+mod prove;
 mod report;
 mod run;
 mod runs;
@@ -65,6 +66,7 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
         Verb::Rules => advise::rules(&context),
         Verb::Apply(args) => settings::apply(&context, &args),
         Verb::Revert(args) => settings::revert(&context, &args),
+        Verb::Prove(args) => prove::prove(&context, &args),
         Verb::Status(args) => settings::status(&context, &args),
         Verb::Completions { shell } => manuals::completions(shell),
         Verb::Man { folder } => manuals::man(&folder),

@@ -86,6 +86,7 @@ impl Scene {
             goals: &self.goals,
             seen: &self.seen,
             vectors: &self.vectors,
+            proofs: &[],
         }
     }
 }

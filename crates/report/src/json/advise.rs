@@ -52,6 +52,7 @@ fn evidence(evidence: &Evidence) -> Value {
         Origin::Run(run) => ("run", run),
         Origin::Published(source) => ("published", source),
         Origin::Machine(path) => ("machine", path),
+        Origin::Proof(number) => ("proof", number),
     };
     Object::default().with("text", evidence.text.as_str()).with(kind, from.as_str()).build()
 }

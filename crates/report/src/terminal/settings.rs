@@ -43,7 +43,8 @@ pub fn plan_of_settings(outcome: &Outcome<'_>, style: &Style) -> String {
 pub fn applied(applied: &Applied, root: &Path, style: &Style) -> String {
     let below = if root == Path::new("/") { String::new() } else { format!(" --root {}", root.display()) };
     let mut out = String::from("\n");
-    let text = format!("{} files; `tiermark revert {}{below}` takes it back", applied.edits.len(), applied.id);
+    let files = if applied.edits.len() == 1 { "1 file".to_owned() } else { format!("{} files", applied.edits.len()) };
+    let text = format!("{files}; `tiermark revert {}{below}` takes it back", applied.id);
     out.push_str(&style.paragraph(&format!("applied as {}  ", applied.id), &text, Tone::Good));
     for command in &applied.then {
         out.push_str(&style.paragraph("then  ", command, Tone::Fair));

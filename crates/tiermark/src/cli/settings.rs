@@ -74,6 +74,41 @@ pub struct RevertArgs {
     pub yes: bool,
 }
 
+/// What `prove` takes.
+#[derive(Debug, Args)]
+pub struct ProveArgs {
+    /// What is tried: rules by their names, as they would be applied, or what is applied, by its number in `status`.
+    #[arg(value_name = "RULE|ID")]
+    pub what: Vec<String>,
+    /// A kernel setting that is tried: vm.page-cluster=0, or a file below /sys. Repeatable.
+    #[arg(long, value_name = "SETTING=VALUE")]
+    pub set: Vec<String>,
+    /// What it is without the change; what it is now when not given. Repeatable.
+    #[arg(long, value_name = "SETTING=VALUE", requires = "set")]
+    pub against: Vec<String>,
+    /// The work by which it is judged, as `run` or `load` take it: "load swap --size 400M --memory 200M --swap sd-evo-pi5",
+    /// "hdparm --on /mnt". Without it, what was proven so far is shown.
+    #[arg(long, value_name = "METHOD|WORKLOAD")]
+    pub with: Option<String>,
+    /// Pairs of turns, each once with the change and once without it; of what takes a reboot, turns before and after it.
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub pairs: u32,
+    /// Draws the order of the turns; a new one each time when not given.
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    #[command(flatten)]
+    pub goals: GoalArgs,
+    /// Show what would be switched and run, and do nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Do not ask whether what hurt is to be taken back: leave it.
+    #[arg(long, short)]
+    pub yes: bool,
+    /// Show the progress.
+    #[arg(long, value_enum, default_value_t = crate::cli::When::Auto)]
+    pub progress: crate::cli::When,
+}
+
 /// What `status` takes.
 #[derive(Debug, Args)]
 pub struct StatusArgs {

@@ -1,11 +1,12 @@
 //! `tiermark advise`: what should be set up differently on this machine, and why; `tiermark rules`: by what.
 
 use super::load::parsed;
+use super::prove::proved;
 use crate::cli::{AdviseArgs, GoalArgs};
 use crate::context::Context;
 use crate::exit::{Missing, Usage};
 use crate::out;
-use advise::{ConfFile, Goals, Job, Recommendation, Seen, SeenVectors, Situation};
+use advise::{ConfFile, Goals, Job, Recommendation, Seen, SeenProof, SeenVectors, Situation};
 use anyhow::Result;
 use basics::{Bytes, Nanos};
 use machine::{Machine, Root};
@@ -17,6 +18,9 @@ use std::process::ExitCode;
 
 /// Of so many runs of `load redis`, the newest, figures are taken.
 const RUNS: usize = 20;
+
+/// And so many proofs.
+const PROOFS: usize = 20;
 
 /// Says what to do.
 pub fn advise(context: &Context, args: &AdviseArgs) -> Result<ExitCode> {
@@ -64,7 +68,12 @@ pub fn advice(context: &Context, args: &GoalArgs) -> Result<Advice> {
         let bytes = |blocks: u64| Bytes(blocks.saturating_mul(room.f_frsize));
         setup.room.insert("/".into(), (bytes(room.f_bavail), bytes(room.f_blocks)));
     }
-    let situation = Situation { machine: &machine, setup: &setup, goals: &goals, seen: &seen, vectors: &vectors };
+    let proofs = if root.is_live() { proofs(context)? } else { Vec::new() };
+    let situation =
+        Situation { machine: &machine, setup: &setup, goals: &goals, seen: &seen, vectors: &vectors, proofs: &proofs };
+    for (rule, why) in advise::withheld(&situation) {
+        out::say(&format!("{rule}: {why}"));
+    }
     let (all, measure) = (advise::advise(&situation), advise::measure(&situation));
     Ok(Advice { all, measure, goals })
 }
@@ -134,6 +143,25 @@ fn seen(context: &Context, machine: &Machine) -> Result<(Vec<Seen>, Vec<SeenVect
         vectors.extend(study::vector_rows(&view).into_iter().map(|row| SeenVectors { run: run.clone(), row }));
     }
     Ok((seen, vectors))
+}
+
+/// What was proven here of single rules, the newest first.
+fn proofs(context: &Context) -> Result<Vec<SeenProof>> {
+    if !context.has_database() {
+        return Ok(Vec::new());
+    }
+    let store = context.open_for_reading()?;
+    let mut seen: Vec<SeenProof> = Vec::new();
+    for (number, proof) in store.proofs()? {
+        let [rule] = proof.rules.as_slice() else { continue };
+        let proved = proved(&store, number, &proof)?;
+        let of = proved.of.clone().unwrap_or_default();
+        seen.push(SeenProof { number, rule: rule.clone(), with: proof.with.clone(), of, effect: proved.effect });
+        if seen.len() == PROOFS {
+            break;
+        }
+    }
+    Ok(seen)
 }
 
 /// Each file, if none of that name is there.

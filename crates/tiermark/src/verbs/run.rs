@@ -16,16 +16,8 @@ use std::process::ExitCode;
 
 /// Expands the method or the job file to a plan and runs it, or prints it.
 pub fn run(context: &Context, args: &RunArgs) -> Result<ExitCode> {
-    let root = Root::live();
-    let machine = machine::read(&root);
-    let plan = match args.job_file() {
-        Some(path) => of_job_file(path, args, &machine, &root)?,
-        None => of_method(args, &machine, &root)?,
-    };
-    let plan = match args.scale {
-        Some(scale) => plan.scaled(scale).map_err(MethodError::from)?,
-        None => plan,
-    };
+    let machine = machine::read(&Root::live());
+    let plan = plan(args, &machine)?;
     if args.dry_run {
         // What the run would be refused, its plan is refused too.
         runner::may_begin(&plan)?;
@@ -45,6 +37,19 @@ pub fn run(context: &Context, args: &RunArgs) -> Result<ExitCode> {
         out::show(&report::terminal::run(&record, &context.style), &context.style)?;
     }
     Ok(exit::of_run(&finished))
+}
+
+/// What is to be done.
+pub fn plan(args: &RunArgs, machine: &Machine) -> Result<Plan> {
+    let root = Root::live();
+    let plan = match args.job_file() {
+        Some(path) => of_job_file(path, args, machine, &root)?,
+        None => of_method(args, machine, &root)?,
+    };
+    Ok(match args.scale {
+        Some(scale) => plan.scaled(scale).map_err(MethodError::from)?,
+        None => plan,
+    })
 }
 
 fn of_method(args: &RunArgs, machine: &Machine, root: &Root) -> Result<Plan> {

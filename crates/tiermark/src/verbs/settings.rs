@@ -94,7 +94,7 @@ pub fn status(context: &Context, args: &StatusArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn lasting(root: &Path) -> Result<Lasting> {
+pub(super) fn lasting(root: &Path) -> Result<Lasting> {
     if !root.is_dir() {
         return Err(Missing(format!("--root {} is no folder", root.display())).into());
     }
@@ -107,7 +107,7 @@ fn journal(context: &Context) -> Result<Journal> {
 }
 
 /// Asks, unless that was answered already.
-fn agreed(yes: bool, root: &Path) -> Result<()> {
+pub(super) fn agreed(yes: bool, root: &Path) -> Result<()> {
     if yes {
         return Ok(());
     }

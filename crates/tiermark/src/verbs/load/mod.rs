@@ -34,6 +34,19 @@ pub fn load(context: &Context, verb: &LoadVerb) -> Result<ExitCode> {
     }
 }
 
+/// What is to be done, of those that have a plan.
+pub fn plan(verb: &LoadVerb, machine: &Machine) -> Result<Plan> {
+    match verb {
+        LoadVerb::Swap(args) => swap::plan(args, machine),
+        LoadVerb::Decode(args) => decode::plan(args, machine),
+        LoadVerb::Llm(args) => llm::plan(args, machine),
+        LoadVerb::Redis(args) => redis::plan(args),
+        LoadVerb::Vectors(_) | LoadVerb::Errand { .. } => {
+            Err(Usage("load swap, decode, llm and redis are work that can be repeated".to_owned()).into())
+        }
+    }
+}
+
 /// In a process that was started for it.
 fn errand(errand: &str) -> Result<ExitCode> {
     let errand: Errand = serde_json::from_str(errand).map_err(|error| Usage(error.to_string()))?;

@@ -147,7 +147,7 @@ impl RedisArgs {
 }
 
 /// What is to be done.
-fn plan(args: &RedisArgs) -> Result<Plan> {
+pub(super) fn plan(args: &RedisArgs) -> Result<Plan> {
     let program = if args.url.is_some() { PathBuf::new() } else { program(args.server.as_deref())? };
     let (mut modes, mut payloads) = (Vec::new(), Vec::new());
     for mode in &args.mode {
