@@ -453,7 +453,13 @@ pub(super) fn sentence(late: &Late) -> Option<String> {
                 percent(main.by_chance)
             );
         }
-        None => text += "; no cause in the server or beside it stands out",
+        // What was not looked at cannot stand out.
+        None => {
+            text += &format!(
+                "; {}",
+                late.lacks.first().map_or("no cause in the server or beside it stands out", String::as_str)
+            )
+        }
     }
     Some(text)
 }
