@@ -12,6 +12,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+pub use sys::loopdev::Part;
 
 /// Another process may take the free number first; so often another is asked for.
 const TRIES: usize = 16;
@@ -125,8 +126,24 @@ impl LoopDevice {
     /// # Errors
     /// [`ChangeError::Apply`] with the kernel's reason, [`ChangeError::Journal`].
     pub fn attach(journal: &Journal, run: &str, backing: &Path, sector: u32) -> Result<Self, ChangeError> {
+        Self::attach_part(journal, run, backing, Part::Whole, sector)
+    }
+
+    /// The same with a part of it. Whoever calls it may do with that part what the loop device lets be done: a partition that
+    /// [`guard`](crate::guard) granted, or one that is only read.
+    ///
+    /// # Errors
+    /// As [`LoopDevice::attach`].
+    pub fn attach_part(
+        journal: &Journal,
+        run: &str,
+        backing: &Path,
+        part: Part,
+        sector: u32,
+    ) -> Result<Self, ChangeError> {
         let apply = |action, path: &Path, source| ChangeError::Apply { action, path: path.to_owned(), source };
-        let file = File::options().read(true).write(true).open(backing).map_err(|e| apply("open", backing, e))?;
+        let writes = !matches!(part, Part::Of { read_only: true, .. });
+        let file = File::options().read(true).write(writes).open(backing).map_err(|e| apply("open", backing, e))?;
         let mut last = io::Error::from(io::ErrorKind::ResourceBusy);
         for _ in 0..TRIES {
             let number =
@@ -139,7 +156,7 @@ impl LoopDevice {
             // From here on a return drops it, and so undoes it.
             let device = LoopDevice { journal: journal.clone(), standing: Some(standing), path };
             let fd = open(&device.path).map_err(|e| apply("open", &device.path, e))?;
-            match sys::loopdev::configure(&fd, &file, sector, run) {
+            match sys::loopdev::configure(&fd, &file, part, sector, run) {
                 Ok(()) => {
                     journal.step("loop device attached");
                     if largest_kib.is_some() {

@@ -1,4 +1,4 @@
-//! The file system of an emulated disk, mounted at a folder of ours. It holds nothing that outlives the run: it is unmounted, and the
+//! The file system of a disk, emulated or not, mounted at a folder of ours: it is unmounted, and the
 //! folder removed, when its owner is dropped, and by the next start after a kill.
 
 use crate::error::ChangeError;
@@ -25,7 +25,7 @@ pub(crate) struct DiskMountChange {
 
 impl Reversible for DiskMountChange {
     fn target(&self) -> String {
-        format!("{} (a mounted emulated disk)", self.target.display())
+        format!("{} (a mounted disk)", self.target.display())
     }
 
     fn present(&self) -> Result<Present, ChangeError> {
@@ -78,6 +78,44 @@ impl Mount {
     /// # Errors
     /// [`ChangeError::Apply`] with the kernel's reason, [`ChangeError::Journal`].
     pub fn new(journal: &Journal, run: &str, device: &Path, kind: &CStr, dir: &Path) -> Result<Self, ChangeError> {
+        Self::at_new_folder(journal, run, dir, |mount| mount.on(device, kind))
+    }
+
+    /// The same with options of the file system's own, and read-only where that is wanted.
+    ///
+    /// # Errors
+    /// As [`Mount::new`].
+    pub fn with(
+        journal: &Journal,
+        run: &str,
+        device: &Path,
+        kind: &CStr,
+        (read_only, options): (bool, Option<&CStr>),
+        dir: &Path,
+    ) -> Result<Self, ChangeError> {
+        let read_only = if read_only { MountFlags::RDONLY } else { MountFlags::empty() };
+        Self::at_new_folder(journal, run, dir, |mount| mount.mounted(device, kind, read_only, options))
+    }
+
+    /// What is mounted at `what`, without what is mounted below it, once more; nothing can be written there.
+    ///
+    /// # Errors
+    /// As [`Mount::new`].
+    pub fn seen(journal: &Journal, run: &str, what: &Path, dir: &Path) -> Result<Self, ChangeError> {
+        Self::at_new_folder(journal, run, dir, |mount| {
+            let read_only = MountFlags::BIND | MountFlags::RDONLY | MountFlags::NODEV | MountFlags::NOSUID;
+            rustix::mount::mount_bind(what, &mount.path)
+                .and_then(|()| rustix::mount::mount_remount(&mount.path, read_only, ""))
+                .map_err(|errno| ChangeError::as_root("mount", what, errno.into()))
+        })
+    }
+
+    fn at_new_folder(
+        journal: &Journal,
+        run: &str,
+        dir: &Path,
+        mounted: impl FnOnce(&Self) -> Result<(), ChangeError>,
+    ) -> Result<Self, ChangeError> {
         let fail = |action, path: &Path, source| ChangeError::as_root(action, path, source);
         let dir = std::fs::canonicalize(dir).map_err(|source| fail("make a folder in", dir, source))?;
         let number = random();
@@ -88,7 +126,7 @@ impl Mount {
         let made = std::fs::DirBuilder::new().mode(0o700).create(&mount.path);
         made.map_err(|source| fail("make the folder", &mount.path, source))?;
         journal.step("folder made");
-        mount.on(device, kind)?;
+        mounted(&mount)?;
         journal.step("disk mounted");
         Ok(mount)
     }
@@ -98,8 +136,18 @@ impl Mount {
     /// # Errors
     /// [`ChangeError::Apply`] with the kernel's reason.
     pub fn on(&self, device: &Path, kind: &CStr) -> Result<(), ChangeError> {
-        let options: Option<&CStr> = None;
-        rustix::mount::mount(device, &self.path, kind, MountFlags::NODEV | MountFlags::NOSUID, options)
+        self.mounted(device, kind, MountFlags::empty(), None)
+    }
+
+    fn mounted(
+        &self,
+        device: &Path,
+        kind: &CStr,
+        flags: MountFlags,
+        options: Option<&CStr>,
+    ) -> Result<(), ChangeError> {
+        let flags = flags | MountFlags::NODEV | MountFlags::NOSUID;
+        rustix::mount::mount(device, &self.path, kind, flags, options)
             .map_err(|errno| ChangeError::as_root("mount", device, errno.into()))
     }
 

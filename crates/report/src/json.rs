@@ -4,6 +4,7 @@
 mod advise;
 mod cells;
 mod learned;
+mod moving;
 mod proof;
 mod rows;
 mod settings;
@@ -21,6 +22,7 @@ use basics::{FailKind, Job, Known, Nanos, Plan};
 pub use learned::learned;
 use machine::{Ceiling, Hop, Machine, TierKind};
 use methods::Method;
+pub use moving::{move_planned, moved, moved_back};
 pub use proof::{proof, proofs};
 use record::{Failure, Record, RunHead, State, StepRecord};
 pub use rows::predictions;

@@ -3,7 +3,8 @@
 //! no program sees the device half made.
 
 use linux_raw_sys::loop_device::{
-    LO_FLAGS_DIRECT_IO, LO_FLAGS_PARTSCAN, LOOP_CLR_FD, LOOP_CONFIGURE, LOOP_CTL_GET_FREE, loop_config, loop_info64,
+    LO_FLAGS_DIRECT_IO, LO_FLAGS_PARTSCAN, LO_FLAGS_READ_ONLY, LOOP_CLR_FD, LOOP_CONFIGURE, LOOP_CTL_GET_FREE,
+    loop_config, loop_info64,
 };
 use std::fs::File;
 use std::io;
@@ -20,15 +21,38 @@ pub fn free() -> io::Result<u32> {
     u32::try_from(number).map_err(|_| io::Error::last_os_error())
 }
 
-/// Puts the file behind the loop device: read and written past the page cache, its partitions to be looked for, logical
-/// sectors of `sector` bytes. `name` is what `losetup` shows, cut to 63 bytes.
+/// What of a file is behind a loop device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// All of it; its partitions are looked for.
+    Whole,
+    /// So many bytes from there on.
+    Of {
+        /// Where it begins, in bytes.
+        offset: u64,
+        /// Its length in bytes.
+        len: u64,
+        /// Nothing is written.
+        read_only: bool,
+    },
+}
+
+/// Puts the file, or a part of it, behind the loop device: read and written past the page cache, logical sectors of `sector` bytes.
+/// `name` is what `losetup` shows, cut to 63 bytes.
 ///
 /// # Errors
 /// `EBUSY` when something is behind it already, `EINVAL` on kernels before 5.8.
-pub fn configure(device: impl AsFd, file: impl AsFd, sector: u32, name: &str) -> io::Result<()> {
+pub fn configure(device: impl AsFd, file: impl AsFd, part: Part, sector: u32, name: &str) -> io::Result<()> {
     // SAFETY: plain integers and arrays of them, for which zeros are a value.
     let mut info: loop_info64 = unsafe { std::mem::zeroed() };
-    info.lo_flags = LO_FLAGS_DIRECT_IO as u32 | LO_FLAGS_PARTSCAN as u32;
+    info.lo_flags = LO_FLAGS_DIRECT_IO as u32;
+    match part {
+        Part::Whole => info.lo_flags |= LO_FLAGS_PARTSCAN as u32,
+        Part::Of { offset, len, read_only } => {
+            (info.lo_offset, info.lo_sizelimit) = (offset, len);
+            info.lo_flags |= if read_only { LO_FLAGS_READ_ONLY as u32 } else { 0 };
+        }
+    }
     for (to, from) in info.lo_file_name.iter_mut().take(63).zip(name.bytes()) {
         *to = from;
     }

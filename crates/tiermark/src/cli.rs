@@ -1,12 +1,14 @@
 //! What can be typed. The same definitions make the parser, `--help`, the completions and the man pages.
 
 mod load;
+mod moving;
 mod settings;
 
 pub use load::{
     Content, DecodeArgs, LlmArgs, LoadVerb, Pattern, PressedArgs, RedisArgs, RedisLink, RedisLose, Replaced, Server,
     SwapArgs, VectorsArgs,
 };
+pub use moving::{BootPlace, MoveArgs, RootFs, TableStyle};
 pub use settings::{AdviseArgs, ApplyArgs, GoalArgs, ProveArgs, RevertArgs, StatusArgs};
 
 use anyhow::Result;
@@ -162,6 +164,12 @@ pub enum Verb {
     /// takes a reboot is measured before it and, by the same command, after it. The verdict stands at the 1 % level: of a hundred
     /// changes that do nothing one is called an effect. Without --with, all proofs so far are shown.
     Prove(ProveArgs),
+    /// Copy this system, or one in an image, to another disk, and start it from there.
+    ///
+    /// The disk gets partitions, file systems and swap; files go over with all that belongs to them, are read again on both sides,
+    /// and only then the one line of the boot partition that names the root is changed. What is interrupted goes on by the same
+    /// command. The old system stays as it is: `--undo` lets it start again, `--finish` takes the way back away.
+    Move(MoveArgs),
     /// List the rules of `advise`: when each speaks, and where it comes from.
     Rules,
     /// Print the completions for a shell.

@@ -4,6 +4,7 @@
 use crate::out;
 use change::ChangeError;
 use methods::MethodError;
+use mover::MoveError;
 use profile::ProfileError;
 use quoted::QuoteError;
 use record::RecordError;
@@ -72,6 +73,15 @@ fn status(error: &anyhow::Error) -> u8 {
     }
     if let Some(error) = error.downcast_ref::<exposition::ExpositionError>() {
         return if error.is_usage() { USAGE } else { MISSING };
+    }
+    if let Some(error) = error.downcast_ref::<MoveError>() {
+        return match error {
+            MoveError::Usage(_) => USAGE,
+            MoveError::Refused(_) | MoveError::Holds(_) => REFUSED,
+            MoveError::Interrupted => INTERRUPTED,
+            MoveError::Differs(_) | MoveError::Tool { .. } => UNMET,
+            MoveError::Change(_) | MoveError::Io { .. } | MoveError::Missing(_) => MISSING,
+        };
     }
     if error.is::<Usage>()
         || error.is::<workloads::WorkloadError>()

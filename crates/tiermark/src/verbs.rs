@@ -10,6 +10,7 @@ mod load;
 mod manuals;
 mod methods;
 mod models;
+mod moving;
 mod predict;
 mod profile;
 mod profiles;
@@ -66,6 +67,7 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
         Verb::Rules => advise::rules(&context),
         Verb::Apply(args) => settings::apply(&context, &args),
         Verb::Revert(args) => settings::revert(&context, &args),
+        Verb::Move(args) => moving::moving(&context, &args),
         Verb::Prove(args) => prove::prove(&context, &args),
         Verb::Status(args) => settings::status(&context, &args),
         Verb::Completions { shell } => manuals::completions(shell),

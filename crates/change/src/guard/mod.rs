@@ -196,6 +196,14 @@ pub fn device_for_writing(root: &Path, device: &Path, destroy: Option<&str>) -> 
     Ok(DeviceGrant { path, fd, overrides })
 }
 
+/// [`device_for_writing`] on the machine that runs.
+///
+/// # Errors
+/// As there.
+pub fn live_device_for_writing(device: &Path, destroy: Option<&str>) -> Result<DeviceGrant, Refused> {
+    device_for_writing(Path::new("/"), device, destroy)
+}
+
 /// Who uses a block device, a partition of it or what it is part of, as a clause, and the way out; nothing when nobody
 /// does. `root` is where `/proc` and `/sys` are found.
 ///

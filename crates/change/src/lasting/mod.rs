@@ -14,6 +14,7 @@ pub use content::Content;
 pub use ledger::Applied;
 pub use plan::{Edit, Live, Planned, Settings};
 pub use status::{Held, Status, Took};
+pub use text::with_parameter;
 
 use crate::error::ChangeError;
 use crate::journal::{Journal, Standing, random};

@@ -53,7 +53,7 @@ fn words(line: &str) -> Vec<(usize, &str)> {
 
 /// A command line with a parameter set, or without it. Where it stands several times the last one counts for the kernel, so that
 /// one is set and the others stay; without it, all go.
-pub(super) fn with_parameter(line: &str, name: &str, value: Option<&str>) -> String {
+pub fn with_parameter(line: &str, name: &str, value: Option<&str>) -> String {
     let wanted = match value {
         Some("") => name.to_owned(),
         Some(value) => format!("{name}={value}"),

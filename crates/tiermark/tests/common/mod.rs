@@ -64,6 +64,7 @@ impl Random {
 }
 
 /// What tests need beyond the program itself.
+#[derive(Clone, Copy)]
 pub enum Need {
     Root,
     Loops,

@@ -1,0 +1,148 @@
+//! What is moved: the system that runs, or one in an image. Of an image the root is mounted read-only and the boot partition read where it
+//! lies; of the running system the root file system is looked at once more, without what is mounted into it.
+
+use crate::boot::Boot;
+use crate::error::MoveError;
+use crate::table::{self, Holds};
+use basics::Bytes;
+use change::{Journal, LoopDevice, Mount, Part};
+use machine::Root;
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Which system.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Whence {
+    /// The one that runs.
+    Live,
+    /// An image, or a disk that nothing is mounted of.
+    Image(PathBuf),
+}
+
+/// A system that can be read.
+#[derive(Debug)]
+pub struct Source {
+    /// Its root, read-only. Dropped before the device below it.
+    mount: Mount,
+    /// Kept for the mount.
+    _device: Option<LoopDevice>,
+    /// Its boot partition, where it has one of its own.
+    pub boot: Option<Boot>,
+    /// By what it is known: the same word means the same system.
+    pub name: String,
+    /// Swap files, which are not copied.
+    pub swap_files: Vec<PathBuf>,
+}
+
+impl Source {
+    /// Opens it.
+    ///
+    /// # Errors
+    /// [`MoveError::Missing`] where no system is found; the kernel's.
+    pub fn open(whence: &Whence, journal: &Journal, run: &str, dir: &Path) -> Result<Self, MoveError> {
+        match whence {
+            Whence::Live => Self::live(journal, run, dir),
+            Whence::Image(path) => Self::image(path, journal, run, dir),
+        }
+    }
+
+    fn live(journal: &Journal, run: &str, dir: &Path) -> Result<Self, MoveError> {
+        let root = Root::live();
+        let boot = ["/boot/firmware", "/boot"].into_iter().map(Path::new).find(|at| {
+            machine::mount_at(&root, at)
+                .is_some_and(|mount| mount.at == **at && matches!(mount.fs.as_str(), "vfat" | "msdos"))
+        });
+        let mount = Mount::seen(journal, run, Path::new("/"), dir)?;
+        let mut source = Source {
+            swap_files: Vec::new(),
+            mount,
+            _device: None,
+            boot: boot.map(|at| Boot::Folder(at.to_owned())),
+            name: "the system that runs".to_owned(),
+        };
+        let swaps = fs::read_to_string("/proc/swaps").unwrap_or_default();
+        let active = swaps.lines().skip(1).filter_map(|line| line.split_whitespace().next()).map(PathBuf::from);
+        source.swap_files = source.swap_files_with(active.collect());
+        Ok(source)
+    }
+
+    fn image(path: &Path, journal: &Journal, run: &str, dir: &Path) -> Result<Self, MoveError> {
+        let path = fs::canonicalize(path).map_err(MoveError::io("open", path))?;
+        let mut file = File::open(&path).map_err(MoveError::io("open", &path))?;
+        let all = table::read(&mut file);
+        let none = |what: &str| MoveError::Missing(format!("{} {what}", path.display()));
+        if all.is_empty() {
+            return Err(none("has no partition table that is known (GPT, MBR); is it the image of a disk?"));
+        }
+        let boot = all.iter().find(|part| table::holds(&file, part.start) == Holds::Fat);
+        let boot = boot.map(|part| Boot::Fat { path: path.clone(), start: part.start, len: part.len });
+        for part in &all {
+            let holds = table::holds(&file, part.start);
+            let Some(kind) = holds.kernel_name() else { continue };
+            let window = Part::Of { offset: part.start.0, len: part.len.0, read_only: true };
+            let device = LoopDevice::attach_part(journal, run, &path, window, 512)?;
+            // One that was not unmounted has a journal, which is left as it is.
+            let calm = (holds == Holds::Ext4).then_some(c"noload");
+            let mount = Mount::with(journal, run, device.path(), kind, (true, None), dir)
+                .or_else(|_| Mount::with(journal, run, device.path(), kind, (true, calm), dir))?;
+            if !["etc/fstab", "etc/os-release", "sbin/init", "usr/lib/os-release"]
+                .iter()
+                .any(|name| mount.path().join(name).exists())
+            {
+                continue;
+            }
+            let mut source =
+                Source { swap_files: Vec::new(), mount, _device: Some(device), boot, name: path.display().to_string() };
+            source.swap_files = source.swap_files_with(Vec::new());
+            return Ok(source);
+        }
+        Err(none("holds no partition with a system on it (no etc/fstab, no sbin/init)"))
+    }
+
+    /// Its root.
+    pub fn root(&self) -> &Path {
+        self.mount.path()
+    }
+
+    /// What a file of it says.
+    pub fn text(&self, name: &str) -> Option<String> {
+        fs::read_to_string(self.root().join(name)).ok()
+    }
+
+    /// Bytes that its files take.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn used(&self) -> Result<Bytes, MoveError> {
+        let about = rustix::fs::statvfs(self.root()).map_err(MoveError::errno("look at", self.root()))?;
+        let used = about.f_blocks.saturating_sub(about.f_bfree).saturating_mul(about.f_frsize);
+        let swap = self.swap_files.iter().filter_map(|name| self.root().join(name).metadata().ok());
+        Ok(Bytes(used.saturating_sub(swap.map(|about| about.blocks() * 512).sum())))
+    }
+
+    /// Those of fstab, of dphys-swapfile and the ones in use, as far as they are files of this root.
+    fn swap_files_with(&self, mut all: Vec<PathBuf>) -> Vec<PathBuf> {
+        for line in self.text("etc/fstab").unwrap_or_default().lines() {
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            if let [source, _, "swap", ..] = fields[..]
+                && source.starts_with('/')
+            {
+                all.push(source.into());
+            }
+        }
+        let dphys = self.text("etc/dphys-swapfile").unwrap_or_default();
+        let named = dphys.lines().find_map(|line| line.trim().strip_prefix("CONF_SWAPFILE="));
+        all.push(named.unwrap_or("/var/swap").trim_matches('"').into());
+        let below = all.iter().filter_map(|path| path.strip_prefix("/").ok());
+        let mut files: Vec<PathBuf> =
+            below.filter(|name| self.root().join(name).is_file()).map(Path::to_owned).collect();
+        files.sort();
+        files.dedup();
+        // A file of that name that is no swap area is somebody's.
+        files.retain(|name| {
+            File::open(self.root().join(name)).is_ok_and(|file| table::holds(&file, Bytes(0)) == Holds::Swap)
+        });
+        files
+    }
+}
