@@ -10,12 +10,12 @@ mod remaining;
 mod verbs;
 
 use std::process::ExitCode;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 
 fn main() -> ExitCode {
     // What the rooms below have to say beside their results; TIERMARK_LOG=debug says more.
-    let filter = EnvFilter::try_from_env("TIERMARK_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).without_time().init();
+    let level = std::env::var("TIERMARK_LOG").ok().and_then(|level| level.parse().ok()).unwrap_or(LevelFilter::WARN);
+    tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr).without_time().init();
     match cli::parse().and_then(verbs::dispatch) {
         Ok(code) => code,
         Err(error) => exit::report(&error),
