@@ -4,11 +4,13 @@
 
 pub mod accesses;
 mod listener;
+mod memory;
 mod observer;
 mod sources;
 pub mod stalls;
 
 pub use listener::listener;
+pub use memory::{Compressed, Memory, memory};
 pub use observer::{ObserveError, Observer, sample};
 
 use basics::Nanos;

@@ -31,6 +31,31 @@ pub use settings::{applied, reverted, status};
 use std::path::Path;
 use study::{CheckStudy, Comparison, Finding, Fitness, LatencySummary, SideSummary, StepSummary, TierStudy};
 
+/// A look at the machine, one line of `watch --json`.
+pub fn watch(flow: &study::flow::Flow, memory: &observe::Memory, events: &[study::flow::Event]) -> Value {
+    let bytes = |bytes: Option<basics::Bytes>| bytes.map(|bytes| bytes.0);
+    let compressed = |held: &observe::Compressed| json!({ "held_B": held.held.0, "ram_B": held.ram.0 });
+    let zram = memory.zram.iter().map(|(name, held)| (name.clone(), compressed(held)));
+    let known = [
+        ("total_B", bytes(memory.total)),
+        ("available_B", bytes(memory.available)),
+        ("dirty_B", bytes(memory.dirty)),
+        ("swap_total_B", bytes(memory.swap_total)),
+        ("swap_used_B", bytes(memory.swap_used)),
+    ];
+    let mut taken: Map<String, Value> =
+        known.into_iter().filter_map(|(key, value)| Some((key.to_owned(), json!(value?)))).collect();
+    taken.extend(memory.zswap.as_ref().map(|held| ("zswap".to_owned(), compressed(held))));
+    taken.insert("zram".to_owned(), Value::Object(zram.collect()));
+    let mut document = Object::default().with("schema", "tiermark.watch/1").0;
+    if let Ok(Value::Object(flow)) = serde_json::to_value(flow) {
+        document.extend(flow);
+    }
+    document.insert("memory".to_owned(), Value::Object(taken));
+    document.insert("events".to_owned(), json!(events));
+    Value::Object(document)
+}
+
 /// An object whose unknown values are left out.
 #[derive(Default)]
 struct Object(Map<String, Value>);

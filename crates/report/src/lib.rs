@@ -10,6 +10,7 @@ pub mod csv;
 pub mod fio_json;
 pub mod html;
 pub mod json;
+pub mod live;
 pub mod markdown;
 pub mod openmetrics;
 pub mod proof;

@@ -12,6 +12,7 @@ mod figures;
 mod findings;
 pub mod fit;
 mod fitness;
+pub mod flow;
 mod headline;
 mod knee;
 pub mod layer;

@@ -49,6 +49,9 @@ pub struct Cli {
     /// Print one JSON document instead of text; units stand in the names, unknown figures are absent.
     #[arg(long, global = true)]
     pub json: bool,
+    /// While it measures, show on the whole terminal what the machine does, as `watch` does.
+    #[arg(long, global = true)]
+    pub live: bool,
     /// What to do.
     #[command(subcommand)]
     pub verb: Verb,
@@ -80,6 +83,10 @@ pub enum Verb {
     /// The profile goes to standard output or a file as TOML; what it says, between what bounds and from which steps, is
     /// told beside it. It can be run on (`--on profile:FILE.toml`), emulated and edited.
     Profile(ProfileArgs),
+    /// Show what this machine does now: processors, memory, swap, each disk beside its ceiling, what is slow; q ends it.
+    ///
+    /// On a terminal a screen that suits 80 columns and a slow line; else a line a look, or with --json a document a line.
+    Watch(WatchArgs),
     /// Run a method or a job file of fio's on a target.
     Run(RunArgs),
     /// List what was run.
@@ -253,6 +260,17 @@ pub struct RunArgs {
     /// When to show progress.
     #[arg(long, value_enum, default_value_t = When::Auto)]
     pub progress: When,
+}
+
+/// What `watch` takes.
+#[derive(Debug, Args)]
+pub struct WatchArgs {
+    /// Between two looks.
+    #[arg(long, short, default_value = "1s", value_name = "TIME")]
+    pub interval: String,
+    /// End after so many looks; default: when told to.
+    #[arg(long, short = 'n', value_name = "N")]
+    pub count: Option<u64>,
 }
 
 /// What `emulate` takes.
@@ -449,6 +467,9 @@ pub enum When {
     Always,
     /// Never.
     Never,
+    /// On the whole terminal, with what the machine does meanwhile.
+    #[value(skip)]
+    Live,
 }
 
 /// Reads the command line; help, version and mistakes are answered here as clap does, with its exit status 0 or 2.

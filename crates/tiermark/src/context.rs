@@ -1,6 +1,6 @@
 //! What every verb needs: where the data are, the opened store and journal with recovery done, and how to print.
 
-use crate::cli::Cli;
+use crate::cli::{Cli, When};
 use crate::exit::{self, Missing};
 use crate::out;
 use anyhow::Result;
@@ -21,6 +21,8 @@ pub struct Context {
     db_named: bool,
     /// JSON instead of text.
     pub json: bool,
+    /// What the machine does is shown while it is measured.
+    live: bool,
     /// For text.
     pub style: Style,
     /// As typed, for the record.
@@ -60,10 +62,16 @@ impl Context {
             db,
             db_named: cli.db.is_some(),
             json: cli.json,
+            live: cli.live,
             style: Style { width, color, zone: jiff::tz::TimeZone::system(), ..Style::default() },
             command,
             recovered: Cell::new(false),
         }
+    }
+
+    /// When progress is shown, `asked` being what the verb was told.
+    pub fn progress(&self, asked: When) -> When {
+        if self.live { When::Live } else { asked }
     }
 
     /// The database.

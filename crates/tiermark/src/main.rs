@@ -4,9 +4,11 @@
 mod cli;
 mod context;
 mod exit;
+mod meanwhile;
 mod out;
 mod progress;
 mod remaining;
+mod screen;
 mod verbs;
 
 use std::process::ExitCode;

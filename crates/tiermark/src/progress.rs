@@ -1,7 +1,8 @@
 //! The progress bar: one line a step, what is being measured, a bar, the time left. Where that is not known the step's number
-//! stands in its place.
+//! stands in its place. With `--live` the whole terminal shows what the machine does meanwhile ([`Meanwhile`]).
 
 use crate::cli::When;
+use crate::meanwhile::Meanwhile;
 use crate::out;
 use crate::remaining::{Left, Remaining};
 use basics::job::Engine;
@@ -31,6 +32,8 @@ enum Shown {
     Nowhere,
     /// As a bar that is drawn over and over.
     Bar,
+    /// With what the machine does, on the whole terminal.
+    Whole(Meanwhile),
     /// As lines, where there is no terminal to draw on: at each step's start and every so often.
     Lines {
         /// The step and the work that the latest line is about, and when it was printed.
@@ -52,8 +55,9 @@ impl Bar {
     /// A bar that is drawn when `when` says so.
     pub fn new(when: When) -> Self {
         let shown = match (when, std::io::stderr().is_terminal()) {
-            (When::Auto | When::Always, true) => Shown::Bar,
-            (When::Always, false) => Shown::Lines { latest: None },
+            (When::Live, _) if std::io::stdout().is_terminal() => Shown::Whole(Meanwhile::default()),
+            (When::Auto | When::Always | When::Live, true) => Shown::Bar,
+            (When::Always | When::Live, false) => Shown::Lines { latest: None },
             (When::Auto, false) | (When::Never, _) => Shown::Nowhere,
         };
         let drawn = matches!(shown, Shown::Bar);
@@ -75,6 +79,10 @@ impl Bar {
                 out::say(&format!("step {} of {}{left}: {message}", index + 1, self.steps));
             }
             return;
+        }
+        if let Shown::Whole(meanwhile) = &self.shown {
+            let message = out::visible(&message, out::Keep::Nothing);
+            return meanwhile.step(format!("{} of {}: {message}", index + 1, self.steps), left.map(in_words));
         }
         match left {
             Some(left) => {
@@ -110,6 +118,9 @@ impl Progress for Bar {
         self.steps = plan.steps.len();
         self.began = Some(Instant::now());
         self.step_began = Instant::now();
+        if let Shown::Whole(meanwhile) = &mut self.shown {
+            meanwhile.start();
+        }
     }
 
     fn filling(&mut self, index: usize, step: &Step, done: Bytes, of: Bytes) {
@@ -133,6 +144,10 @@ impl Progress for Bar {
         if let Some(remaining) = &mut self.remaining {
             remaining.measuring(index, elapsed, bytes.0, operations);
         }
+        if let Shown::Whole(meanwhile) = &self.shown {
+            meanwhile.interval(interval);
+            return self.draw(index, Work::Measuring, title(step));
+        }
         self.draw(index, Work::Measuring, format!("{}  {rate}", title(step)));
     }
 
@@ -146,11 +161,15 @@ impl Progress for Bar {
     fn note(&mut self, text: &str) {
         match self.shown {
             Shown::Bar => self.bar.suspend(|| out::say(text)),
+            Shown::Whole(ref meanwhile) => meanwhile.say(&out::visible(text, out::Keep::Nothing)),
             Shown::Nowhere | Shown::Lines { .. } => out::say(text),
         }
     }
 
     fn end(&mut self) {
+        if let Shown::Whole(meanwhile) = &mut self.shown {
+            meanwhile.end();
+        }
         self.bar.finish_and_clear();
     }
 }

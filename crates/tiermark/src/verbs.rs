@@ -21,6 +21,7 @@ mod runs;
 mod settings;
 mod show;
 mod tiers;
+pub mod watch;
 
 use crate::cli::{Cli, LoadVerb, Verb};
 use crate::context::Context;
@@ -35,7 +36,12 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
     let context = Context::new(&cli);
     // The other verbs open the store, which does the same.
     let opens_no_store = match &cli.verb {
-        Verb::Tiers(_) | Verb::Methods { .. } | Verb::Rules | Verb::Profiles { .. } | Verb::Man { .. } => true,
+        Verb::Tiers(_)
+        | Verb::Watch(_)
+        | Verb::Methods { .. }
+        | Verb::Rules
+        | Verb::Profiles { .. }
+        | Verb::Man { .. } => true,
         Verb::Run(args) => args.dry_run,
         Verb::Emulate(args) => args.action.is_some(),
         Verb::Load(LoadVerb::Swap(args)) => args.pressed.dry_run,
@@ -53,6 +59,7 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
         Verb::Methods { name } => methods::methods(&context, name.as_deref()),
         Verb::Profiles { name } => profiles::profiles(&context, name.as_deref()),
         Verb::Profile(args) => profile::profile(&context, &args),
+        Verb::Watch(args) => watch::watch(&context, &args),
         Verb::Run(args) => run::run(&context, &args),
         Verb::Runs => runs::runs(&context),
         Verb::Show { run } => show::show(&context, &run),

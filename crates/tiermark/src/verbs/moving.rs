@@ -133,7 +133,7 @@ impl Bar {
     fn new(when: When) -> Self {
         let shown = match when {
             When::Auto => std::io::stderr().is_terminal(),
-            When::Always => true,
+            When::Always | When::Live => true,
             When::Never => false,
         };
         let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };

@@ -70,7 +70,7 @@ pub fn prove(context: &Context, args: &ProveArgs) -> Result<ExitCode> {
     let number = store.keep_proof(number, &proof)?;
     let all = turns.len();
     let trial = Trial { plan: &plan, switches: &subject.switches, turns, command: &context.command };
-    let mut bar = Bar::new(args.progress);
+    let mut bar = Bar::new(context.progress(args.progress));
     let mut runner = Runner {
         store: &mut store,
         journal: &journal,

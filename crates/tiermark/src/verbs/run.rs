@@ -86,7 +86,7 @@ fn site(args: &RunArgs, machine: &Machine, root: &Root) -> Result<Option<Site>, 
 
 /// Runs a plan with signals caught, progress shown and errors told.
 pub fn execute(context: &Context, machine: machine::Machine, plan: basics::Plan, progress: When) -> Result<Finished> {
-    execute_watched(context, machine, plan, &mut Bar::new(progress))
+    execute_watched(context, machine, plan, &mut Bar::new(context.progress(progress)))
 }
 
 /// The same, told to someone.

@@ -67,7 +67,7 @@ pub fn redis(context: &Context, args: &RedisArgs) -> Result<ExitCode> {
             // Before anything of the run is begun.
             let page = Server::start(at, live.clone())?;
             out::say(&format!("metrics at {}", page.url()));
-            let mut bar = Bar::new(args.progress);
+            let mut bar = Bar::new(context.progress(args.progress));
             execute_watched(context, machine, plan, &mut Watched::new(live, &mut bar))?
         }
     };
