@@ -5,8 +5,8 @@ mod moving;
 mod settings;
 
 pub use load::{
-    Content, DecodeArgs, LlmArgs, LoadVerb, Pattern, PressedArgs, RedisArgs, RedisLink, RedisLose, Replaced, Server,
-    SwapArgs, VectorsArgs,
+    BuildArgs, Compiles, Content, DecodeArgs, DesktopArgs, LlmArgs, LoadVerb, Pattern, PressedArgs, RedisArgs,
+    RedisLink, RedisLose, Replaced, Server, SwapArgs, VectorsArgs,
 };
 pub use moving::{BootPlace, MoveArgs, RootFs, TableStyle};
 pub use settings::{AdviseArgs, ApplyArgs, GoalArgs, ProveArgs, RevertArgs, StatusArgs};

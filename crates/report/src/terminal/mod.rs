@@ -4,6 +4,7 @@
 mod advise;
 mod check;
 mod compare;
+mod desktop;
 mod fitted;
 mod lay;
 mod learned;
