@@ -70,6 +70,7 @@ impl Tree {
             seen: &[],
             vectors: &[],
             proofs: &[],
+            media: &[],
         });
         for said in &all {
             assert!(!said.evidence.is_empty() && !said.why.is_empty() && !said.title.is_empty(), "{said:?}");

@@ -4,6 +4,7 @@
 mod advise;
 mod cells;
 mod desktop;
+mod desktop_check;
 mod learned;
 mod moving;
 mod proof;
@@ -20,6 +21,7 @@ use basics::cost::Cost;
 use basics::job::{Block, Entropy, Order, Pacing, Sync};
 use basics::little::{Audit, Verdict};
 use basics::{FailKind, Job, Known, Nanos, Plan};
+pub use desktop_check::desktop_check;
 pub use learned::learned;
 use machine::{Ceiling, Hop, Machine, TierKind};
 use methods::Method;

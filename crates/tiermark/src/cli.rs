@@ -193,6 +193,10 @@ pub struct CheckArgs {
     /// About five minutes in all.
     #[arg(long)]
     pub thorough: bool,
+    /// What for: desktop has the article's checks made instead: iozone's matrix beside the one before a move, zeros, what compression makes of
+    /// files of each type, zswap's pool, temperature and throttling while it compiles. With --quick in about two minutes.
+    #[arg(long = "for", value_enum, value_name = "JOB", conflicts_with_all = ["thorough", "out"])]
+    pub job: Option<CheckedFor>,
     /// Measure in this directory; may be given more than once.
     ///
     /// It takes the place of the directory or device that would have been chosen on the same tier. Further directories
@@ -202,6 +206,13 @@ pub struct CheckArgs {
     /// Where the report goes; default: the reports folder beside the database.
     #[arg(long, short, value_name = "FILE")]
     pub out: Option<PathBuf>,
+}
+
+/// What a machine is checked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CheckedFor {
+    /// A desktop.
+    Desktop,
 }
 
 /// A kind of report.

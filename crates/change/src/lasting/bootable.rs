@@ -242,7 +242,7 @@ fn firmware(root: &Root, path: &Path, before: &str, after: &str) -> Result<(), C
         let file = match name.trim() {
             "dtoverlay" => {
                 let overlay = value.split([',', ':']).next().unwrap_or_default().trim();
-                if overlay.is_empty() || root.names(&folder.join("overlays")).is_empty() {
+                if overlay.is_empty() || root.names(folder.join("overlays")).is_empty() {
                     continue;
                 }
                 folder.join("overlays").join(format!("{overlay}.dtbo"))

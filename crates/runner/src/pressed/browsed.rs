@@ -323,7 +323,7 @@ impl Desk<'_> {
             let Some(tab) = order.pop() else { break };
             self.goes_to(tab, round, patience)?;
         }
-        self.who_is_alive()
+        self.who_is_alive(ALIVE.min(patience))
     }
 
     /// Opens a page in a tab of its own and waits until it can be used.
@@ -402,7 +402,7 @@ impl Desk<'_> {
         self.wait(Wanted::Answer(u64::MAX), READING).map(|_| ())
     }
 
-    fn who_is_alive(&mut self) -> Result<(), Stop> {
+    fn who_is_alive(&mut self, within: Duration) -> Result<(), Stop> {
         for index in 0..self.tabs.len() {
             let session = self.tabs[index].session.clone();
             if session.is_empty() || self.tabs[index].seen.crashed {
@@ -410,7 +410,7 @@ impl Desk<'_> {
             }
             self.front = Some(index);
             let asked = self.say("Runtime.evaluate", json!({"expression": "records.length"}), Some(&session))?;
-            let came = self.wait(Wanted::Answer(asked), ALIVE)?;
+            let came = self.wait(Wanted::Answer(asked), within)?;
             self.tabs[index].seen.alive = matches!(came, Came::It(answer) if answer["result"]["type"] == "number");
         }
         Ok(())
@@ -431,9 +431,14 @@ impl Desk<'_> {
                 Err(_) => None,
             };
             match heard {
-                Some(Event::Answer(number, _)) if self.beat.is_some_and(|(beat, _)| beat == number) => {
+                Some(Event::Answer(number, result)) if self.beat.is_some_and(|(beat, _)| beat == number) => {
                     if let Some((_, since)) = self.beat.take() {
                         self.answered(since);
+                    }
+                    // A page whose process was another when it was told whom to call says it when it is asked.
+                    let usable = result.is_ok_and(|answer| answer["result"]["value"] == true);
+                    if usable && self.front.is_some_and(|front| wanted == Wanted::Interactive(front)) {
+                        return Ok(Came::It(Value::Null));
                     }
                 }
                 Some(Event::Answer(number, result)) if wanted == Wanted::Answer(number) => {
@@ -481,7 +486,8 @@ impl Desk<'_> {
             && now - self.last_beat >= BEAT
         {
             let session = self.tabs[front].session.clone();
-            let asked = self.say("Runtime.evaluate", json!({"expression": "1"}), Some(&session))?;
+            let asked =
+                self.say("Runtime.evaluate", json!({"expression": "window.usable === true"}), Some(&session))?;
             (self.beat, self.last_beat) = (Some((asked, now)), now);
         }
         Ok(())

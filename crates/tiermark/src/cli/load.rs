@@ -374,7 +374,7 @@ pub struct DesktopArgs {
     #[arg(long, default_value_t = 6, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=200))]
     pub pages: u32,
     /// What the script of each keeps in memory.
-    #[arg(long, default_value = "60M", value_name = "SIZE")]
+    #[arg(long, default_value = "100M", value_name = "SIZE")]
     pub weight: String,
     /// What the board has for all of it: a memory cgroup with this limit is made for the run. A Raspberry Pi 3 has 926 MB.
     #[arg(long, default_value = "900M", value_name = "SIZE")]

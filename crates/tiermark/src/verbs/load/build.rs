@@ -36,7 +36,7 @@ pub fn plan(args: &BuildArgs) -> Result<Plan> {
 }
 
 /// The one that was asked for, or the first that is there.
-fn compiler(asked: Option<Compiles>) -> Result<(Compiler, Option<PathBuf>)> {
+pub(in crate::verbs) fn compiler(asked: Option<Compiles>) -> Result<(Compiler, Option<PathBuf>)> {
     let c = || C.iter().find_map(|name| in_path(name)).map(|program| (Compiler::C, Some(program)));
     let rust = || in_path("rustc").map(|program| (Compiler::Rust, Some(program)));
     let lacks = |what: &str| Missing(format!("no {what} is in PATH; install one, or take --compiler mix"));

@@ -2,6 +2,7 @@
 //! here; what each is for itself in a file of its own.
 
 mod build;
+pub(super) use build::compiler;
 mod decode;
 mod desktop;
 mod llm;
