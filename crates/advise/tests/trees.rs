@@ -189,6 +189,16 @@ const FAULTS: &[Fault] = &[
     ("pi4", Job::Any, &[("/sys/devices/system/cpu/cpufreq/policy0/scaling_governor", "powersave\n"),
         ("/sys/devices/system/cpu/cpufreq/policy0/scaling_driver", "cpufreq-dt\n"),
         ("/sys/devices/system/cpu/cpufreq/policy0/scaling_available_governors", "conservative ondemand powersave\n")], &["governor"]),
+    // Two clusters, of which the fast one is held down, as some boards' images come.
+    ("pi4", Job::Any, &[("/sys/devices/system/cpu/cpufreq/policy0/scaling_governor", "ondemand\n"),
+        ("/sys/devices/system/cpu/cpufreq/policy4/scaling_governor", "powersave\n"),
+        ("/sys/devices/system/cpu/cpufreq/policy0/scaling_driver", "cpufreq-dt\n"),
+        ("/sys/devices/system/cpu/cpufreq/policy0/scaling_available_governors", "ondemand powersave schedutil\n")], &["governor"]),
+    // Keys of modules are written with a dash or without, and a later one counts.
+    ("pi5-nvme", Job::Any, &[("/proc/cmdline", "rootwait→rootwait zswap.compressor=lz4 zswap.compressor=zstd zswap.zpool=z3fold"),
+        ("/sys/module/zswap/parameters/compressor", "zstd\n"), ("/sys/module/zswap/parameters/zpool", "-")], &["zswap-parameters"]),
+    ("pi4", Job::Any, &[("/proc/self/mountinfo", "/ rw,noatime→/ rw,lazytime,relatime")], &["noatime"]),
+    ("pi4", Job::Any, &[CARD_SWAP, ("/proc/sys/vm/swappiness", "1\n")], &["swap-on-card"]),
     ("x86-laptop", Job::Any, &[("/sys/devices/system/cpu/cpufreq/policy0/scaling_governor", "powersave\n"),
         ("/sys/devices/system/cpu/cpufreq/policy0/scaling_driver", "intel_pstate\n"),
         ("/sys/devices/system/cpu/cpufreq/policy0/scaling_available_governors", "performance powersave\n")], &[]),

@@ -225,6 +225,8 @@ pub(super) fn run(
         }
         Some(Stop::Gone) => {
             desk.seen.gone = Some(desk.begun.elapsed().into());
+            let missed = missed(&desk.seen, browsing, job);
+            desk.seen.acts.extend(missed);
             let by = if desk.listener.was_killed() { "the kernel for want of memory" } else { "itself" };
             notes.push(format!("the browser was ended by {by} after {}", Nanos::from(desk.begun.elapsed())));
         }
@@ -289,6 +291,29 @@ fn taken(folder: &Path) -> Option<(Bytes, Bytes)> {
     Some((Bytes(of_files), used))
 }
 
+/// Which tabs are gone to, one after the other: each as often as any other, in an order that is drawn.
+fn order(browsing: &Browsing, job: &Job) -> Vec<u32> {
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(job.seed);
+    let switches = job.stop.operations.unwrap_or(0) as usize;
+    let mut all = Vec::with_capacity(switches);
+    while all.len() < switches {
+        let mut round: Vec<u32> = (0..browsing.pages).collect();
+        for at in (1..round.len()).rev() {
+            round.swap(at, (random.next_u64() % (at as u64 + 1)) as usize);
+        }
+        all.extend(round);
+    }
+    all.truncate(switches);
+    all
+}
+
+/// What a user would have done with a browser that has ended: it does not come.
+fn missed(seen: &Browsed, browsing: &Browsing, job: &Job) -> Vec<Act> {
+    let opens = (0..browsing.pages).map(|page| Act { page, opens: true, took: None });
+    let goes = order(browsing, job).into_iter().map(|page| Act { page, opens: false, took: None });
+    opens.chain(goes).skip(seen.acts.len()).collect()
+}
+
 /// What it wrote last.
 fn last_line(home: &Path) -> String {
     let bytes = std::fs::read(home.join("log")).unwrap_or_default();
@@ -306,22 +331,12 @@ impl Desk<'_> {
         for page in 0..browsing.pages {
             self.opens(page, pages, patience)?;
         }
-        // Not the tab that is in front, and each as often as any other in the long run.
-        let mut random = Xoshiro256PlusPlus::seed_from_u64(job.seed);
         let until = job.stop.time.map(|time| Instant::now() + Duration::from_nanos(time.0));
-        let mut order: Vec<usize> = Vec::new();
-        for round in 0..job.stop.operations.unwrap_or(u64::MAX) {
-            if until.is_some_and(|until| Instant::now() >= until) || self.tabs.is_empty() {
+        for (round, tab) in (0..).zip(order(browsing, job)) {
+            if until.is_some_and(|until| Instant::now() >= until) {
                 break;
             }
-            if order.is_empty() {
-                order = (0..self.tabs.len()).collect();
-                for at in (1..order.len()).rev() {
-                    order.swap(at, (random.next_u64() % (at as u64 + 1)) as usize);
-                }
-            }
-            let Some(tab) = order.pop() else { break };
-            self.goes_to(tab, round, patience)?;
+            self.goes_to(tab as usize, round, patience)?;
         }
         self.who_is_alive(ALIVE.min(patience))
     }
@@ -520,5 +535,30 @@ impl Desk<'_> {
         self.all.merge(&self.open.read);
         self.listener.heard(Heard::Interval(&self.open));
         self.open = Interval { start: now, ..Interval::default() };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use basics::job::Stop;
+
+    #[test]
+    fn tabs_are_gone_to_alike_and_what_did_not_come_is_counted() {
+        let browsing = Browsing {
+            program: PathBuf::from("/x"),
+            copied: false,
+            pages: 3,
+            weight: Bytes(1),
+            patience: Nanos::from_secs(1.0),
+        };
+        let job = Job { stop: Stop { operations: Some(7), ..Stop::default() }, seed: 5, ..Job::default() };
+        let all = order(&browsing, &job);
+        assert_eq!((all.len(), &all), (7, &order(&browsing, &job)));
+        assert!((0..3).all(|page| all.iter().filter(|tab| **tab == page).count() >= 2), "{all:?}");
+        let one = Act { page: 0, opens: true, took: Some(Nanos(1)) };
+        let seen = Browsed { acts: vec![one], ..Browsed::default() };
+        let rest = missed(&seen, &browsing, &job);
+        assert_eq!((rest.len(), rest[0].page, rest[2].opens), (9, 1, false));
     }
 }
