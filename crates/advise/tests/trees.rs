@@ -189,6 +189,10 @@ const FAULTS: &[Fault] = &[
     ("pi4", Job::Any, &[("/sys/devices/system/cpu/cpufreq/policy0/scaling_governor", "powersave\n"),
         ("/sys/devices/system/cpu/cpufreq/policy0/scaling_driver", "cpufreq-dt\n"),
         ("/sys/devices/system/cpu/cpufreq/policy0/scaling_available_governors", "conservative ondemand powersave\n")], &["governor"]),
+    ("pi4", Job::Server, &[("/sys/fs/cgroup/cgroup.controllers", "-"), ("/proc/cmdline", "rootwait→rootwait cgroup_disable=memory")],
+        &["memory-cgroup"]),
+    ("pi4", Job::Server, &[("/sys/fs/cgroup/cgroup.controllers", "-"),
+        ("/proc/cmdline", "rootwait→rootwait cgroup_disable=memory cgroup_enable=cpuset,memory")], &[]),
     // Two clusters, of which the fast one is held down, as some boards' images come.
     ("pi4", Job::Any, &[("/sys/devices/system/cpu/cpufreq/policy0/scaling_governor", "ondemand\n"),
         ("/sys/devices/system/cpu/cpufreq/policy4/scaling_governor", "powersave\n"),

@@ -156,14 +156,24 @@ fn trims(root: &Root) -> Known<bool> {
     Known::or_not_reported(shows.iter().any(|path| root.exists(path)).then_some(false))
 }
 
-/// `memory  0  98  1` (cgroups(7)), or version 2's list.
+/// `memory  0  98  1` (cgroups(7)), or version 2's list; where neither is there, what the command line says.
 fn memory_cgroup(root: &Root) -> Known<bool> {
     if let Some(controllers) = root.word("/sys/fs/cgroup/cgroup.controllers") {
         return Known::Is(controllers.split_ascii_whitespace().any(|name| name == "memory"));
     }
     let table = root.word("/proc/cgroups").unwrap_or_default();
     let line = table.lines().find(|line| line.split_ascii_whitespace().next() == Some("memory"));
-    Known::or_not_reported(line.and_then(|line| Some(line.split_ascii_whitespace().nth(3)? == "1")))
+    let told = line.and_then(|line| Some(line.split_ascii_whitespace().nth(3)? == "1"));
+    Known::or_not_reported(told.or_else(|| switched_off(&parameters(root)).then_some(false)))
+}
+
+/// The command line has it off, and not on: a Raspberry Pi's firmware puts the first there, and `cgroup_enable` undoes it.
+fn switched_off(parameters: &[String]) -> bool {
+    let says = |name: &str| {
+        let values = parameters.iter().filter_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+        values.flat_map(|value| value.split(',')).any(|controller| controller == "memory")
+    };
+    says("cgroup_disable") && !says("cgroup_enable")
 }
 
 fn schedulers(root: &Root) -> BTreeMap<String, Vec<String>> {
