@@ -57,7 +57,7 @@ fn reason(said: &Recommendation) -> String {
     let rank = |evidence: &&Evidence| match evidence.from {
         Origin::Run(_) | Origin::Proof(_) => 0,
         Origin::Machine(_) => 1,
-        Origin::Published(_) => 2,
+        Origin::Published(_) | Origin::Predicted(_) => 2,
     };
     match said.evidence.iter().min_by_key(rank) {
         Some(Evidence { text, from }) => format!("{} ({from}: {text})", said.title),

@@ -6,6 +6,7 @@
 mod files;
 mod goals;
 mod model;
+mod needs;
 mod proofs;
 mod rules;
 mod situation;
@@ -13,13 +14,15 @@ mod situation;
 pub use files::{ConfFile, files};
 pub use goals::{Goals, Job};
 pub use model::{Evidence, Gain, Origin, Recommendation, Rule};
+pub use needs::{Need, need};
 pub use proofs::withheld;
 pub use rules::{ALL, measure};
-pub use situation::{Seen, SeenProof, SeenVectors, Situation};
+pub use situation::{Seen, SeenMedium, SeenProof, SeenVectors, Situation};
 
 /// What all rules that are for the job say, in their order, but for those whose settings were proven to hurt here: [`withheld`].
 pub fn advise(situation: &Situation<'_>) -> Vec<Recommendation> {
     let for_it = ALL.iter().filter(|rule| rule.jobs.contains(&situation.goals.job));
     let said = for_it.filter_map(|rule| Some(Recommendation { rule: rule.name, ..(rule.judge)(situation)? }));
-    said.filter_map(|said| proofs::refined(said, situation)).collect()
+    let said = said.filter_map(|said| proofs::refined(said, situation));
+    said.map(|said| needs::told(said, situation)).collect()
 }

@@ -60,6 +60,8 @@ pub enum Origin {
     Machine(String),
     /// A proof on this machine, by its number.
     Proof(String),
+    /// Computed by `predict`, not measured, from these.
+    Predicted(String),
 }
 
 /// What something brings.
@@ -95,6 +97,7 @@ impl std::fmt::Display for Origin {
             Origin::Run(run) => write!(f, "run {run}"),
             Origin::Published(source) => f.write_str(source),
             Origin::Machine(path) => f.write_str(path),
+            Origin::Predicted(what) => write!(f, "predicted from {what}"),
             Origin::Proof(number) => write!(f, "proof {number}"),
         }
     }

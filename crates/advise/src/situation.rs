@@ -2,9 +2,9 @@
 
 use crate::goals::Goals;
 use crate::model::{Evidence, Gain, Origin};
-use basics::Known;
 use basics::redis::Mode;
 use basics::units::{grouped, significant};
+use basics::{Bytes, Known};
 use machine::{Machine, Mount, Setup, SwapArea, Tier, TierKind, Warning};
 use study::proof::Effect;
 use study::{RedisCell, VectorRow};
@@ -25,6 +25,19 @@ pub struct SeenVectors {
     pub run: String,
     /// One of its rows.
     pub row: VectorRow,
+}
+
+/// What a disk of this machine would do as swap, and in which run that was measured: pages at random, 70 % reads, depth 4.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SeenMedium {
+    /// The run's name.
+    pub run: String,
+    /// The tier.
+    pub tier: String,
+    /// Pages a second.
+    pub pages_per_s: f64,
+    /// Length of one.
+    pub page: Bytes,
 }
 
 /// What was proven on this machine of the settings of one rule.
@@ -57,6 +70,8 @@ pub struct Situation<'a> {
     pub vectors: &'a [SeenVectors],
     /// What was proven, the newest first.
     pub proofs: &'a [SeenProof],
+    /// What disks would do as swap, the newest first.
+    pub media: &'a [SeenMedium],
 }
 
 /// Values whose lengths differ by more than this factor are as good as another workload.
@@ -78,6 +93,11 @@ impl<'a> Situation<'a> {
         // Of equals the first: it was there before.
         let area = self.machine.swaps.iter().rev().max_by_key(|area| area.priority)?;
         Some((area, area.tier.as_deref().and_then(|name| self.machine.tier(name))))
+    }
+
+    /// What was measured of a tier as swap.
+    pub(crate) fn medium(&self, tier: &str) -> Option<&'a SeenMedium> {
+        self.media.iter().find(|seen| seen.tier == tier)
     }
 
     /// What was noticed under this name, with its tier.

@@ -70,6 +70,7 @@ impl Tree {
             seen: &[],
             vectors: &[],
             proofs: &[],
+            media: &[],
         });
         for said in &all {
             assert!(!said.evidence.is_empty() && !said.why.is_empty() && !said.title.is_empty(), "{said:?}");
@@ -188,6 +189,20 @@ const FAULTS: &[Fault] = &[
     ("pi4", Job::Any, &[("/sys/devices/system/cpu/cpufreq/policy0/scaling_governor", "powersave\n"),
         ("/sys/devices/system/cpu/cpufreq/policy0/scaling_driver", "cpufreq-dt\n"),
         ("/sys/devices/system/cpu/cpufreq/policy0/scaling_available_governors", "conservative ondemand powersave\n")], &["governor"]),
+    ("pi4", Job::Server, &[("/sys/fs/cgroup/cgroup.controllers", "-"), ("/proc/cmdline", "rootwait→rootwait cgroup_disable=memory")],
+        &["memory-cgroup"]),
+    ("pi4", Job::Server, &[("/sys/fs/cgroup/cgroup.controllers", "-"),
+        ("/proc/cmdline", "rootwait→rootwait cgroup_disable=memory cgroup_enable=cpuset,memory")], &[]),
+    // Two clusters, of which the fast one is held down, as some boards' images come.
+    ("pi4", Job::Any, &[("/sys/devices/system/cpu/cpufreq/policy0/scaling_governor", "ondemand\n"),
+        ("/sys/devices/system/cpu/cpufreq/policy4/scaling_governor", "powersave\n"),
+        ("/sys/devices/system/cpu/cpufreq/policy0/scaling_driver", "cpufreq-dt\n"),
+        ("/sys/devices/system/cpu/cpufreq/policy0/scaling_available_governors", "ondemand powersave schedutil\n")], &["governor"]),
+    // Keys of modules are written with a dash or without, and a later one counts.
+    ("pi5-nvme", Job::Any, &[("/proc/cmdline", "rootwait→rootwait zswap.compressor=lz4 zswap.compressor=zstd zswap.zpool=z3fold"),
+        ("/sys/module/zswap/parameters/compressor", "zstd\n"), ("/sys/module/zswap/parameters/zpool", "-")], &["zswap-parameters"]),
+    ("pi4", Job::Any, &[("/proc/self/mountinfo", "/ rw,noatime→/ rw,lazytime,relatime")], &["noatime"]),
+    ("pi4", Job::Any, &[CARD_SWAP, ("/proc/sys/vm/swappiness", "1\n")], &["swap-on-card"]),
     ("x86-laptop", Job::Any, &[("/sys/devices/system/cpu/cpufreq/policy0/scaling_governor", "powersave\n"),
         ("/sys/devices/system/cpu/cpufreq/policy0/scaling_driver", "intel_pstate\n"),
         ("/sys/devices/system/cpu/cpufreq/policy0/scaling_available_governors", "performance powersave\n")], &[]),

@@ -233,6 +233,10 @@ pub enum Engine {
     Decode,
     /// Another program's work, one operation a token: a real language model.
     Served,
+    /// A browser's: one operation a tab gone to.
+    Browsed,
+    /// A compiler's: one operation a file compiled.
+    Built,
     /// GET and SET of a key-value server, over connections of our own.
     Resp,
     /// No operation was real: a device model in virtual time. Only what ran can be this, not what is asked for.
@@ -242,7 +246,7 @@ pub enum Engine {
 impl Engine {
     /// True where the operations are not those of a file or a disk but of a program at work.
     pub fn is_workload(self) -> bool {
-        matches!(self, Engine::Touch | Engine::Decode | Engine::Served | Engine::Resp)
+        matches!(self, Engine::Touch | Engine::Decode | Engine::Served | Engine::Browsed | Engine::Built | Engine::Resp)
     }
     /// The name in records and on the command line.
     pub fn name(self) -> &'static str {
@@ -255,6 +259,8 @@ impl Engine {
             Engine::Touch => "touch",
             Engine::Decode => "decode",
             Engine::Served => "served",
+            Engine::Browsed => "browsed",
+            Engine::Built => "built",
             Engine::Resp => "resp",
             Engine::Virtual => "virtual",
         }

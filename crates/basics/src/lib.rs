@@ -6,6 +6,7 @@
 pub mod cost;
 pub mod curve;
 pub mod decoding;
+pub mod desktop;
 pub mod job;
 pub mod known;
 pub mod latency;

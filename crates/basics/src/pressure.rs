@@ -3,6 +3,7 @@
 
 use crate::curve::Watched;
 use crate::decoding::{Decoding, Generated, Serving};
+use crate::desktop::{Browsed, Browsing, Building, Built};
 use crate::latency::Latencies;
 use crate::units::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
@@ -37,6 +38,10 @@ pub enum Work {
     Decode(Box<Decoding>),
     /// A program that runs language models has one of them make tokens.
     Serve(Box<Serving>),
+    /// A browser opens pages and goes from one to the other.
+    Browse(Box<Browsing>),
+    /// A compiler compiles.
+    Build(Box<Building>),
 }
 
 /// Memory taken away on purpose.
@@ -113,6 +118,9 @@ pub enum Area {
         toml: String,
         /// What it holds.
         size: Bytes,
+        /// A file system beside the swap area, for what the process keeps in files.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        files: Option<Files>,
     },
     /// Compressed memory, added for the run and removed.
     Zram {
@@ -126,13 +134,29 @@ pub enum Area {
     },
 }
 
+/// A file system on the same disk as a swap area.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Files {
+    /// `ext4`, `btrfs`.
+    pub fs: String,
+    /// Options of the mount that are the file system's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub options: Option<String>,
+    /// Its size.
+    pub size: Bytes,
+}
+
 impl Area {
     /// In a few words.
     pub fn describe(&self) -> String {
         match self {
             Area::File { dir, .. } => format!("a file in {}", dir.display()),
             Area::Device { path, .. } => path.display().to_string(),
-            Area::Emulated { name, .. } => format!("emulated {name}"),
+            Area::Emulated { name, files: None, .. } => format!("emulated {name}"),
+            Area::Emulated { name, files: Some(files), .. } => {
+                let options = files.options.as_ref().map(|options| format!(" ({options})")).unwrap_or_default();
+                format!("emulated {name} with {}{options}", files.fs)
+            }
             Area::Zram { algorithm, behind, .. } => {
                 let with = algorithm.as_ref().map(|algorithm| format!(" {algorithm}")).unwrap_or_default();
                 let behind = behind.as_ref().map(|area| format!(" before {}", area.describe())).unwrap_or_default();
@@ -199,6 +223,10 @@ pub struct Load {
     pub watched: Option<Box<Watched>>,
     /// Of a Redis server.
     pub redis: Option<Box<crate::redis::Served>>,
+    /// Of a browser.
+    pub browsed: Option<Box<Browsed>>,
+    /// Of a compilation.
+    pub built: Option<Box<Built>>,
 }
 
 /// A swap area as it was seen.

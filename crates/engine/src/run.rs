@@ -193,6 +193,8 @@ fn choose(job: &Job, target: &Target<'_>) -> Result<EngineUse, EngineError> {
             | Engine::Touch
             | Engine::Decode
             | Engine::Served
+            | Engine::Browsed
+            | Engine::Built
             | Engine::Resp,
         ) => {
             return unavailable("the target is memory");
@@ -205,11 +207,13 @@ fn choose(job: &Job, target: &Target<'_>) -> Result<EngineUse, EngineError> {
             | Engine::Memory
             | Engine::Decode
             | Engine::Served
+            | Engine::Browsed
+            | Engine::Built
             | Engine::Resp,
         ) => {
             return unavailable("the target is memory that may be swapped");
         }
-        (Target::File { .. }, Engine::Memory | Engine::Touch | Engine::Decode | Engine::Served | Engine::Resp) => {
+        (Target::File { .. }, engine) if engine == Engine::Memory || engine.is_workload() => {
             return unavailable("the target is a file or a device");
         }
         (Target::Keys(_), engine) if !matches!(engine, Engine::Auto | Engine::Resp) => {

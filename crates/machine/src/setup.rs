@@ -24,6 +24,8 @@ pub struct Setup {
     pub schedulers: BTreeMap<String, Vec<String>>,
     /// The frequency governors that there are.
     pub governors: Vec<String>,
+    /// The file in which each group of processors (a board may have fast and slow ones) has its governor, and which it is.
+    pub policies: Vec<(PathBuf, String)>,
     /// The driver that sets the processor's frequency.
     pub frequency_driver: Known<String>,
     /// Present and highest frequency of the fastest processor, in MHz.
@@ -74,14 +76,20 @@ impl Setup {
 pub fn setup(root: &Root) -> Setup {
     let text = |path: &str| root.word(path).unwrap_or_default();
     Setup {
-        parameters: text("/proc/cmdline").split_ascii_whitespace().map(str::to_owned).collect(),
+        parameters: parameters(root),
         fstab: text("/etc/fstab").lines().filter_map(fstab_line).collect(),
         firmware: firmware(root),
         trims: trims(root),
         memory_cgroup: memory_cgroup(root),
         schedulers: schedulers(root),
-        governors: words(root, "/sys/devices/system/cpu/cpufreq/policy0/scaling_available_governors"),
-        frequency_driver: root.text("/sys/devices/system/cpu/cpufreq/policy0/scaling_driver"),
+        governors: of_policies(root, "scaling_available_governors")
+            .first()
+            .map(|(_, all)| all.split_ascii_whitespace().map(str::to_owned).collect())
+            .unwrap_or_default(),
+        policies: of_policies(root, "scaling_governor"),
+        frequency_driver: Known::or_not_reported(
+            of_policies(root, "scaling_driver").into_iter().next().map(|(_, driver)| driver),
+        ),
         mhz: mhz(root),
         device_cache: of_disks(root, device_cache),
         life: of_disks(root, life),
@@ -90,6 +98,26 @@ pub fn setup(root: &Root) -> Setup {
         usb_quirks: usb_quirks(root),
         room: BTreeMap::new(),
     }
+}
+
+/// Of the kernel that runs; of an image, whose kernel does not, what it will be started with.
+fn parameters(root: &Root) -> Vec<String> {
+    let files = ["/proc/cmdline", "/boot/firmware/cmdline.txt", "/boot/cmdline.txt", "/etc/kernel/cmdline"];
+    let line = files.iter().find_map(|path| root.word(path)).unwrap_or_default();
+    line.split_ascii_whitespace().map(str::to_owned).collect()
+}
+
+/// A file of each group of processors whose frequency is set together, or of the first where the kernel has no groups.
+fn of_policies(root: &Root, file: &str) -> Vec<(PathBuf, String)> {
+    let folder = Path::new("/sys/devices/system/cpu/cpufreq");
+    let mut names = root.names(folder);
+    names.retain(|name| name.starts_with("policy"));
+    names.sort_by_key(|name| name.trim_start_matches("policy").parse::<u32>().unwrap_or(u32::MAX));
+    let mut paths: Vec<PathBuf> = names.iter().map(|name| folder.join(name).join(file)).collect();
+    if paths.is_empty() {
+        paths.push(Path::new("/sys/devices/system/cpu/cpu0/cpufreq").join(file));
+    }
+    paths.into_iter().filter_map(|path| Some((path.clone(), root.word(&path)?.trim().to_owned()))).collect()
 }
 
 fn words(root: &Root, path: &str) -> Vec<String> {
@@ -128,14 +156,24 @@ fn trims(root: &Root) -> Known<bool> {
     Known::or_not_reported(shows.iter().any(|path| root.exists(path)).then_some(false))
 }
 
-/// `memory  0  98  1` (cgroups(7)), or version 2's list.
+/// `memory  0  98  1` (cgroups(7)), or version 2's list; where neither is there, what the command line says.
 fn memory_cgroup(root: &Root) -> Known<bool> {
     if let Some(controllers) = root.word("/sys/fs/cgroup/cgroup.controllers") {
         return Known::Is(controllers.split_ascii_whitespace().any(|name| name == "memory"));
     }
     let table = root.word("/proc/cgroups").unwrap_or_default();
     let line = table.lines().find(|line| line.split_ascii_whitespace().next() == Some("memory"));
-    Known::or_not_reported(line.and_then(|line| Some(line.split_ascii_whitespace().nth(3)? == "1")))
+    let told = line.and_then(|line| Some(line.split_ascii_whitespace().nth(3)? == "1"));
+    Known::or_not_reported(told.or_else(|| switched_off(&parameters(root)).then_some(false)))
+}
+
+/// The command line has it off, and not on: a Raspberry Pi's firmware puts the first there, and `cgroup_enable` undoes it.
+fn switched_off(parameters: &[String]) -> bool {
+    let says = |name: &str| {
+        let values = parameters.iter().filter_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+        values.flat_map(|value| value.split(',')).any(|controller| controller == "memory")
+    };
+    says("cgroup_disable") && !says("cgroup_enable")
 }
 
 fn schedulers(root: &Root) -> BTreeMap<String, Vec<String>> {

@@ -34,6 +34,8 @@ use tree::{Manifest, OWN, Trees, Watch};
 pub const BOOT_LEN: Bytes = Bytes(512 * MIB);
 /// Of files that are there, a file system needs so much more: its own tables, and room to breathe.
 const ROOM: f64 = 1.1;
+/// Under this name settings of the new system are in its ledger.
+const RULE: &str = "move";
 /// So often files that the system wrote to meanwhile are copied once more.
 const ROUNDS: usize = 3;
 
@@ -183,11 +185,18 @@ pub fn run(
     let mut target = Target::open(&request.to, &source.name, journal, run, &site.dir)?;
     let mut moved = Moved { root_uuid: target.state.root_uuid.clone(), ..Moved::default() };
     let mut heard = Heard { progress, interrupted };
-    if !target.state.verified {
-        copied(&source, &mut target, &site, &mut heard, &mut moved)?;
-        target.state.verified = true;
-        target.keep()?;
+    // Also of what was verified before: a system that runs has gone on since. Until all is well again the old one starts, and what the
+    // new one was made to say of itself goes first.
+    if let (Some(boot), Some(before)) = (&source.boot, &before)
+        && target.state.verified
+        && boot.read(COMMAND_LINE)?.is_some_and(|now| now != before.as_bytes())
+    {
+        boot.put(COMMAND_LINE, before.as_bytes())?;
     }
+    unretired(target.root(), &site)?;
+    copied(&source, &mut target, &site, &mut heard, &mut moved)?;
+    target.state.verified = true;
+    target.keep()?;
     let result = fitted(&source, &mut target, before.as_deref(), request, &site, &mut moved);
     tree::settle(target.root())?;
     target.close()?;
@@ -233,8 +242,7 @@ fn copied(
             differs.iter().filter(|what| !(lacking && what.contains("extended attributes"))).collect();
         if real.is_empty() {
             moved.notes.extend(copied.lacks);
-            let gone = fs::remove_file(to.join(OWN).join("manifest"));
-            return gone.map_err(MoveError::io("remove the manifest below", &to));
+            return Ok(());
         }
         if round == ROUNDS {
             let more = if real.len() > 1 { format!(" and {} more", real.len() - 1) } else { String::new() };
@@ -346,10 +354,21 @@ fn retire(root: &Path, site: &Site<'_>, moved: &mut Moved) -> Result<(), MoveErr
     }
     let lasting = Lasting::at(root);
     let title = "swap is a partition of its own since the move".to_owned();
-    let (planned, refused) = lasting.plan(&[Settings { rule: "move".to_owned(), title, wanted }]);
+    let (planned, refused) = lasting.plan(&[Settings { rule: RULE.to_owned(), title, wanted }]);
     moved.notes.extend(refused.into_iter().map(|(_, why)| format!("the old swap file's manager stays: {why}")));
     if !planned.edits.is_empty() {
         lasting.apply(site.journal, planned)?;
+    }
+    Ok(())
+}
+
+/// What [`retire`] did in a move of before is taken back.
+fn unretired(root: &Path, site: &Site<'_>) -> Result<(), MoveError> {
+    let lasting = Lasting::at(root);
+    for applied in lasting.applied()? {
+        if applied.settings.iter().all(|settings| settings.rule == RULE) {
+            lasting.revert(site.journal, &applied.id)?;
+        }
     }
     Ok(())
 }
@@ -487,5 +506,14 @@ pub fn finish(from: &Whence, journal: &Journal, run: &str) -> Result<String, Mov
         return Err(MoveError::Missing(what.to_owned()));
     }
     boot.remove(WAY_BACK)?;
+    if *from == Whence::Live {
+        let manifest = Path::new("/").join(OWN).join("manifest");
+        match fs::remove_file(&manifest) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(MoveError::io("remove", &manifest)(error));
+            }
+            _ => {}
+        }
+    }
     Ok(boot.describe())
 }

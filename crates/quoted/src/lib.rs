@@ -15,7 +15,7 @@ mod hdparm;
 mod iozone;
 
 pub use error::QuoteError;
-pub use figures::Figures;
+pub use figures::{Compsize, CompsizeRow, Figures};
 use serde::{Deserialize, Serialize};
 
 /// Whose print a block is.

@@ -3,6 +3,8 @@
 
 mod advise;
 mod cells;
+mod desktop;
+mod desktop_check;
 mod learned;
 mod moving;
 mod proof;
@@ -19,6 +21,7 @@ use basics::cost::Cost;
 use basics::job::{Block, Entropy, Order, Pacing, Sync};
 use basics::little::{Audit, Verdict};
 use basics::{FailKind, Job, Known, Nanos, Plan};
+pub use desktop_check::desktop_check;
 pub use learned::learned;
 use machine::{Ceiling, Hop, Machine, TierKind};
 use methods::Method;
@@ -178,11 +181,15 @@ pub(crate) fn run_of(record: &Record, summaries: &[StepSummary]) -> Value {
     let findings = findings(&study::findings(&view(record)));
     let mut rows: Vec<Value> = study::load_rows(&view(record)).iter().map(rows::load_row).collect();
     rows.extend(study::token_rows(&view(record)).iter().map(rows::token_row));
+    rows.extend(study::desktop_rows(&view(record)).iter().map(desktop::row));
+    rows.extend(study::build_rows(&view(record)).iter().map(desktop::built));
+    let verdicts: Vec<Value> = study::desktop_verdicts(&view(record)).iter().map(desktop::verdict).collect();
     let cells: Vec<Value> = study::redis_cells(&view(record)).iter().map(cells::cell).collect();
     let vectors: Vec<Value> = study::vector_rows(&view(record)).iter().map(vectors::row).collect();
     let document = head("tiermark.run/1", record).with("findings", findings);
     let document = document.maybe("vectors", (!vectors.is_empty()).then_some(vectors));
     let document = document.maybe("cells", (!cells.is_empty()).then_some(cells));
+    let document = document.maybe("verdicts", (!verdicts.is_empty()).then_some(verdicts));
     document.maybe("rows", (!rows.is_empty()).then_some(rows)).with("steps", steps).build()
 }
 

@@ -7,6 +7,7 @@
 
 mod costs;
 pub mod csv;
+mod desktop_check;
 pub mod fio_json;
 pub mod html;
 pub mod json;
@@ -20,6 +21,7 @@ mod view;
 mod words;
 mod workload;
 
+pub use desktop_check::{DesktopCheck, Zswapped};
 pub use terminal::Style;
 pub use view::view;
 pub use words::{file_name, file_name_of, profile_name};

@@ -221,6 +221,8 @@ fn way(step: &StepRecord) -> &'static str {
         Some(Engine::Mmap) => "mapped",
         Some(Engine::Touch) => "swapped",
         Some(Engine::Decode | Engine::Served) => "decoding",
+        Some(Engine::Browsed) => "browsing",
+        Some(Engine::Built) => "compiling",
         Some(Engine::Resp) => "GET and SET",
         _ if step.job.direct && refused => "buffered (O_DIRECT refused)",
         _ if step.job.direct && by_file_system => "direct, its writes buffered by the file system",

@@ -4,7 +4,7 @@
 use basics::Known;
 use basics::job::Engine;
 use basics::units::significant;
-use study::{LoadRow, Percentiles, RedisCell, RunView, StepView, TokenRow, VectorRow};
+use study::{BuildRow, DesktopRow, LoadRow, Percentiles, RedisCell, RunView, StepView, TokenRow, VectorRow};
 
 /// A table for people with the reason for each row.
 #[derive(serde::Serialize)]
@@ -33,7 +33,12 @@ pub(crate) fn rows(run: &RunView<'_>) -> Vec<Rows> {
         rows: tokens.iter().map(|row| token_row(called(row, &tokens), row)).collect(),
         whys: tokens.iter().map(|row| (called(row, &tokens), row.why.clone())).collect(),
     };
-    [touched, tokens, served(run), vectors(run)].into_iter().filter(|rows| !rows.rows.is_empty()).collect()
+    let desktop = [browsed(run), built(run)];
+    [touched, tokens, served(run), vectors(run)]
+        .into_iter()
+        .chain(desktop)
+        .filter(|rows| !rows.rows.is_empty())
+        .collect()
 }
 
 /// A cache of vectors.
@@ -67,6 +72,79 @@ pub(crate) fn vectors(run: &RunView<'_>) -> Rows {
         whys: all.iter().map(|row| (named(row), row.why.clone())).collect(),
     }
 }
+
+/// A browser on each set-up.
+pub(crate) fn browsed(run: &RunView<'_>) -> Rows {
+    let all = study::desktop_rows(run);
+    let row = |row: &DesktopRow| {
+        let pages = row.pages.get().map_or_else(
+            || "–".to_owned(),
+            |(opened, alive, _)| format!("{} of {}", significant(*alive), significant(*opened)),
+        );
+        vec![
+            row.setup.clone(),
+            first(&row.wait_s),
+            one(&row.start_s),
+            two(&row.interactive_s),
+            two(&row.switch_s),
+            one(&row.longest_freeze_s),
+            pages,
+            two(&row.swap_mb),
+            two(&row.disk_mb),
+            one(&row.major_faults),
+            two(&row.memory_percent),
+            two(&row.io_percent),
+        ]
+    };
+    let mut whys: Vec<(String, String)> = all.iter().map(|row| (row.setup.clone(), row.why.clone())).collect();
+    whys.extend(study::desktop_verdicts(run).into_iter().map(|verdict| ("verdict".to_owned(), verdict.sentence)));
+    Rows { heads: &BROWSED, rows: all.iter().map(row).collect(), whys }
+}
+
+const BROWSED: [&str; 12] = [
+    "set-up",
+    "wait s",
+    "start s",
+    "usable s, median / longest",
+    "to a tab s, p50 / p95",
+    "longest freeze s",
+    "pages alive",
+    "swap MB in / out",
+    "disk MB read / written",
+    "major faults",
+    "memory some / full %",
+    "I/O some / full %",
+];
+
+/// A compilation.
+pub(crate) fn built(run: &RunView<'_>) -> Rows {
+    let all = study::build_rows(run);
+    let row = |row: &BuildRow| {
+        vec![
+            row.tier.clone(),
+            first(&row.build_s),
+            one(&row.per_minute),
+            one(&row.slower_percent),
+            one(&row.minutes_to_throttling),
+            one(&row.frequency_lost_percent),
+            two(&row.temperature_c),
+            one(&row.cpu_percent),
+        ]
+    };
+    let whys = all.iter().map(|row| (row.tier.clone(), row.why.clone())).collect();
+    Rows { heads: &BUILT, rows: all.iter().map(row).collect(), whys }
+}
+
+const BUILT: [&str; 8] = [
+    "swap",
+    "a build s",
+    "files/min",
+    "slower in the end %",
+    "throttled after min",
+    "frequency lost %",
+    "°C begin / highest",
+    "CPU %",
+];
 
 const VECTORS: [&str; 14] = [
     "stored as, others on",

@@ -3,11 +3,13 @@
 #![forbid(unsafe_code)]
 
 mod beside;
+mod build;
 mod capacity;
 mod certainty;
 mod check;
 mod compare;
 pub mod curve;
+mod desktop;
 mod figures;
 mod findings;
 pub mod fit;
@@ -37,8 +39,10 @@ mod tokens;
 mod work;
 
 pub use beside::beside;
+pub use build::{BuildRow, build_headline, build_rows};
 pub use check::{explain, findings};
 pub use compare::compare;
+pub use desktop::{DesktopRow, DesktopVerdict, desktop_headline, desktop_rows, desktop_verdicts};
 pub use load::{LoadRow, load_headline, load_rows};
 pub use model::*;
 pub use redis::{

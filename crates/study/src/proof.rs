@@ -1,6 +1,8 @@
 //! Whether a change helped: one figure of each run before and after it, and an interval that holds without assuming how such figures
 //! scatter. Turns in pairs whose order was drawn are judged by their signed ranks, turns on two sides of a reboot by their ranks.
 
+use crate::build::build_rows;
+use crate::desktop::desktop_rows;
 use crate::load::load_rows;
 use crate::model::RunView;
 use crate::redis::redis_cells;
@@ -78,6 +80,15 @@ pub fn measure(run: &RunView<'_>) -> Result<Measure, String> {
     let touches = load_rows(run);
     if !touches.is_empty() {
         return more(geometric(touches.iter().map(|row| row.mbps.get().copied())), "MB/s of memory touched");
+    }
+    let browsed = desktop_rows(run);
+    if !browsed.is_empty() {
+        let wait = more(geometric(browsed.iter().map(|row| row.wait_s.get().copied())), "s waited for an act")?;
+        return Ok(Measure { more_is_better: false, ..wait });
+    }
+    let built = build_rows(run);
+    if !built.is_empty() {
+        return more(geometric(built.iter().map(|row| row.per_minute.get().copied())), "files compiled a minute");
     }
     let cells = redis_cells(run);
     if !cells.is_empty() {

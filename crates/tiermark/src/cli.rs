@@ -5,8 +5,8 @@ mod moving;
 mod settings;
 
 pub use load::{
-    Content, DecodeArgs, LlmArgs, LoadVerb, Pattern, PressedArgs, RedisArgs, RedisLink, RedisLose, Replaced, Server,
-    SwapArgs, VectorsArgs,
+    BuildArgs, Compiles, Content, DecodeArgs, DesktopArgs, LlmArgs, LoadVerb, Pattern, PressedArgs, RedisArgs,
+    RedisLink, RedisLose, Replaced, Server, SwapArgs, VectorsArgs,
 };
 pub use moving::{BootPlace, MoveArgs, RootFs, TableStyle};
 pub use settings::{AdviseArgs, ApplyArgs, GoalArgs, ProveArgs, RevertArgs, StatusArgs};
@@ -200,6 +200,10 @@ pub struct CheckArgs {
     /// About five minutes in all.
     #[arg(long)]
     pub thorough: bool,
+    /// What for: desktop has the article's checks made instead: iozone's matrix beside the one before a move, zeros, what compression makes of
+    /// files of each type, zswap's pool, temperature and throttling while it compiles. With --quick in about two minutes.
+    #[arg(long = "for", value_enum, value_name = "JOB", conflicts_with_all = ["thorough", "out"])]
+    pub job: Option<CheckedFor>,
     /// Measure in this directory; may be given more than once.
     ///
     /// It takes the place of the directory or device that would have been chosen on the same tier. Further directories
@@ -209,6 +213,13 @@ pub struct CheckArgs {
     /// Where the report goes; default: the reports folder beside the database.
     #[arg(long, short, value_name = "FILE")]
     pub out: Option<PathBuf>,
+}
+
+/// What a machine is checked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CheckedFor {
+    /// A desktop.
+    Desktop,
 }
 
 /// A kind of report.

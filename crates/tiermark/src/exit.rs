@@ -119,6 +119,11 @@ pub fn of_run(finished: &Finished) -> ExitCode {
     ExitCode::from(code)
 }
 
+/// The status of what is done, and a part of it failed.
+pub fn partly() -> ExitCode {
+    ExitCode::from(UNMET)
+}
+
 /// Something that the command line itself needs and does not find; the sentence says what and the way out.
 #[derive(Debug)]
 pub struct Missing(pub String);

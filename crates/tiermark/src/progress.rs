@@ -127,10 +127,10 @@ impl Progress for Bar {
         if let Some(remaining) = &mut self.remaining {
             remaining.filling(index, done, self.step_began.elapsed().as_secs_f64());
         }
-        let what = if matches!(step.job.engine, Engine::Touch | Engine::Decode | Engine::Served) {
-            "filling memory"
-        } else {
-            "writing the test file"
+        let what = match step.job.engine {
+            Engine::Touch | Engine::Decode | Engine::Served => "filling memory",
+            Engine::Browsed => "copying the browser",
+            _ => "writing the test file",
         };
         self.draw(index, Work::Filling, format!("{}  {what}, {done} of {of}", title(step)));
     }

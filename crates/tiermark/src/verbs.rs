@@ -2,6 +2,7 @@
 
 mod advise;
 mod check;
+mod check_desktop;
 mod compare;
 mod emulate;
 mod export;

@@ -229,3 +229,49 @@ fn killed_at_any_system_call_the_next_command_leaves_it_as_before_or_as_wanted()
         assert!(befores > 20 && wanteds > 0, "{what}: {befores}, {wanteds}");
     }
 }
+
+/// SELinux need not run for a label to be there: it is an attribute that root may set.
+#[test]
+fn labels_of_selinux_stay() {
+    const NAME: &str = "labels_of_selinux_stay";
+    const LABEL: &str = "security.selinux";
+    if !possible(NAME, &[Need::Root]) {
+        return;
+    }
+    let home = Home::new();
+    let root = machine(&home, "pi5-nvme");
+    let line = root.join("boot/firmware/cmdline.txt");
+    let set = rustix::fs::setxattr(&line, LABEL, b"system_u:object_r:boot_t:s0\0", rustix::fs::XattrFlags::empty());
+    if let Err(error) = set {
+        println!("SKIP {NAME}: labels cannot be set here: {error}");
+        return;
+    }
+    let label = || {
+        let mut value = [0; 64];
+        let length = rustix::fs::getxattr(&line, LABEL, &mut value).unwrap();
+        String::from_utf8_lossy(&value[..length]).into_owned()
+    };
+    let before = (label(), fs::read(&line).unwrap());
+    home.run(&words(&root, &["apply", "--for", "server", "--root", "ROOT", "--yes"])).code(0);
+    assert_ne!(fs::read(&line).unwrap(), before.1);
+    assert_eq!(label(), before.0);
+    home.run(&words(&root, &["revert", "--all", "--root", "ROOT", "--yes"])).code(0);
+    assert_eq!((label(), fs::read(&line).unwrap()), before);
+}
+
+/// What would keep the machine from starting is refused in a sentence, and nothing is written.
+#[test]
+fn what_would_not_start_is_refused_before_it_is_written() {
+    let home = Home::new();
+    let root = machine(&home, "pi5-nvme");
+    fs::create_dir_all(root.join("dev/disk/by-partuuid")).unwrap();
+    fs::write(root.join("dev/disk/by-partuuid/11111111-02"), "").unwrap();
+    let before = picture(&root);
+    let told = home.run(&words(&root, &["apply", "memory-cgroup", "--root", "ROOT", "--yes", "--for", "server"]));
+    assert!(format!("{}{}", told.out, told.err).contains("no disk of this machine has that name"), "{told:#?}");
+    assert_same(&root, &before, "it was refused");
+    fs::write(root.join("dev/disk/by-partuuid/00000000-02"), "").unwrap();
+    home.run(&words(&root, &["apply", "memory-cgroup", "--root", "ROOT", "--yes", "--for", "server"])).code(0);
+    assert!(root.join("boot/firmware/cmdline.txt.before-tiermark").exists());
+    home.run(&words(&root, &["revert", "--all", "--root", "ROOT", "--yes"])).code(0);
+}

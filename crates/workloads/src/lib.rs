@@ -2,7 +2,9 @@
 //! has one target for each tier that is tried, and its steps visit them in turns, so that what changes meanwhile meets all.
 #![forbid(unsafe_code)]
 
+pub mod build;
 pub mod decode;
+pub mod desktop;
 pub mod llm;
 pub mod probe;
 pub mod redis;

@@ -97,7 +97,9 @@ impl Place {
             Place::Directory(dir) => Area::File { dir: dir.clone(), size },
             Place::Own => Area::Own,
             Place::Device(path) => Area::Device { path: path.clone(), destroy: None },
-            Place::Emulated { name, toml } => Area::Emulated { name: name.clone(), toml: toml.clone(), size },
+            Place::Emulated { name, toml } => {
+                Area::Emulated { name: name.clone(), toml: toml.clone(), size, files: None }
+            }
             Place::Zram { algorithm, behind } => {
                 let behind = behind.as_ref().map(|place| Box::new(place.sized(size)));
                 Area::Zram { algorithm: algorithm.clone(), size, behind }

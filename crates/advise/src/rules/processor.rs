@@ -5,6 +5,7 @@ use crate::goals::Job;
 use crate::model::{Evidence, Recommendation, Rule};
 use crate::situation::Situation;
 use change::Wanted;
+use std::path::Path;
 
 pub(super) const GOVERNOR: Rule = Rule {
     name: "governor",
@@ -34,29 +35,41 @@ pub(super) const SUPPLY: Rule = Rule {
 };
 
 fn governor(situation: &Situation<'_>) -> Option<Recommendation> {
-    let now = situation.machine.cpu.governor.get()?;
+    let slow = |governor: &str| matches!(governor, "powersave" | "userspace");
+    // Of fast and slow processors one group may be held down.
+    let held: Vec<_> = situation.setup.policies.iter().filter(|(_, governor)| slow(governor)).collect();
+    let now = match held.first() {
+        Some((_, governor)) => governor,
+        None => situation.machine.cpu.governor.get()?,
+    };
     // Intel's and AMD's own drivers call what follows the work powersave, too.
     let own = situation.setup.frequency_driver.get().is_some_and(|driver| driver.contains("pstate"));
     let model = situation.machine.cpu.model.get().map_or("", String::as_str);
     let arm = ["Cortex", "ARM", "Neoverse"].iter().any(|core| model.starts_with(core));
-    if own || (situation.setup.governors.is_empty() && !arm) || !matches!(now.as_str(), "powersave" | "userspace") {
+    if own || (situation.setup.governors.is_empty() && !arm) || !slow(now) {
         return None;
     }
     let has = |name: &&&str| situation.setup.governors.iter().any(|governor| governor == **name);
     let wanted = ["schedutil", "ondemand", "conservative"].iter().find(has).copied();
-    let changes = wanted.map(|wanted| Wanted::Sysfs {
-        path: "/sys/devices/system/cpu/cpufreq/policy0/scaling_governor".into(),
-        value: wanted.to_owned(),
-    });
+    let first = Path::new("/sys/devices/system/cpu/cpufreq/policy0/scaling_governor");
+    let files: Vec<&Path> = match held.as_slice() {
+        [] => vec![first],
+        held => held.iter().map(|(path, _)| path.as_path()).collect(),
+    };
+    let set = |wanted: &str| {
+        let set = |path: &&Path| Wanted::Sysfs { path: path.to_path_buf(), value: wanted.to_owned() };
+        files.iter().map(set).collect::<Vec<_>>()
+    };
+    let changes = wanted.map(set).unwrap_or_default();
     Some(Recommendation {
         title: wanted.map_or("another governor".to_owned(), |wanted| format!("governor {wanted}")),
         why: format!("The governor is {now}: the processor stays at its lowest frequency whatever it has to do."),
         evidence: vec![
-            Evidence::machine("/sys/devices/system/cpu/cpufreq/policy0/scaling_governor", now.clone()),
+            Evidence::machine(&files[0].display().to_string(), now.clone()),
             Evidence::published(KERNEL_CPU, "powersave: the lowest frequency within the limits"),
         ],
         risk: Some("More power and heat while it works.".to_owned()),
-        changes: changes.into_iter().collect(),
+        changes,
         ..Recommendation::default()
     })
 }

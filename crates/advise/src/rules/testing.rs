@@ -87,6 +87,7 @@ impl Scene {
             seen: &self.seen,
             vectors: &self.vectors,
             proofs: &[],
+            media: &[],
         }
     }
 }

@@ -244,6 +244,31 @@ impl Cgroup {
         oom_kills(&std::fs::read_to_string(self.memory().join(file)).ok()?)
     }
 
+    /// Major faults of all that ran in it.
+    pub fn major_faults(&self) -> Option<u64> {
+        let text = std::fs::read_to_string(self.memory().join("memory.stat")).ok()?;
+        text.lines().find_map(|line| line.strip_prefix("pgmajfault ")?.trim().parse().ok())
+    }
+
+    /// Whether what zswap takes is counted in it: groups v2 do, groups v1 do not.
+    pub fn counts_zswap(&self) -> bool {
+        self.v2
+    }
+
+    /// Gives it another limit of memory and leaves that of swap beyond it as it is. What is above is pushed out first; where the kernel
+    /// cannot do that at once (`EBUSY`), it is tried again the next time.
+    ///
+    /// # Errors
+    /// [`ChangeError::Apply`].
+    pub fn give(&self, memory: Bytes) -> Result<(), ChangeError> {
+        let file = if self.v2 { "memory.max" } else { "memory.limit_in_bytes" };
+        let path = self.memory().join(file);
+        match write(&path, &memory.0.to_string()) {
+            Err(error) if error.raw_os_error() == Some(rustix::io::Errno::BUSY.raw_os_error()) => Ok(()),
+            result => result.map_err(|source| ChangeError::as_root("write the limit", path, source)),
+        }
+    }
+
     /// Has the kernel add up its statistics of the group, which it does by itself every two seconds only. Reclaim goes by them: a
     /// group that fast swap turns over in less looks as if it had inactive pages when it has none, nothing is made
     /// inactive, and the kernel ends the process although there is swap. Of runs with 256 MiB touched at random in 160 on zram

@@ -2,6 +2,7 @@
 //! below the root of another, and taken back from there weeks later. What was applied stands in a ledger below the same root; while
 //! it is being written the journal knows of it too, so that a kill at any moment leaves the files as they were.
 
+mod bootable;
 mod content;
 mod layout;
 mod ledger;

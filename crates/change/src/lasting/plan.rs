@@ -1,5 +1,6 @@
 //! From settings to files: what each file would say. Nothing is written here.
 
+use super::bootable;
 use super::content::Content;
 use super::layout::{self, CommandLine};
 use super::text::{self, Form};
@@ -98,7 +99,7 @@ impl<'r> Planner<'r> {
     pub(super) fn add(&mut self, settings: &Settings) -> Result<(), ChangeError> {
         let (edits, live, then) = (self.planned.edits.clone(), self.planned.live.clone(), self.then.clone());
         for wanted in &settings.wanted {
-            if let Err(error) = self.one(settings, wanted) {
+            if let Err(error) = self.one(settings, wanted).and_then(|()| self.starts()) {
                 (self.planned.edits, self.planned.live, self.then) = (edits, live, then);
                 return Err(error);
             }
@@ -183,6 +184,15 @@ impl<'r> Planner<'r> {
                 self.line(&own, settings, &wanted.line())?;
                 self.then.insert("systemctl restart redis-server".to_owned());
             }
+        }
+        Ok(())
+    }
+
+    /// With all that is planned the machine still starts, as far as can be seen.
+    fn starts(&self) -> Result<(), ChangeError> {
+        let changed = self.planned.edits.iter().filter(|edit| !edit.before.says_the_same(&edit.wanted));
+        for edit in changed {
+            bootable::check(self.root, &edit.path, edit.before.text(), edit.wanted.text())?;
         }
         Ok(())
     }
@@ -337,6 +347,6 @@ impl<'r> Planner<'r> {
     }
 }
 
-fn lacks(what: impl Into<String>, remedy: &'static str) -> ChangeError {
+pub(super) fn lacks(what: impl Into<String>, remedy: &'static str) -> ChangeError {
     ChangeError::Lacks { what: what.into(), remedy }
 }

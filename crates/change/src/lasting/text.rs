@@ -34,7 +34,7 @@ fn same_parameter(word: &str, name: &str) -> bool {
 }
 
 /// The words of a command line with where each begins; blanks within quotes part nothing.
-fn words(line: &str) -> Vec<(usize, &str)> {
+pub(super) fn words(line: &str) -> Vec<(usize, &str)> {
     let (mut all, mut from, mut quoted) = (Vec::new(), None, false);
     for (at, c) in line.char_indices() {
         match (c.is_ascii_whitespace() && !quoted, from) {

@@ -40,6 +40,8 @@ pub struct Page {
     served: Vec<Served>,
     /// One for each run of a cache of vectors, with the run's name where there are several.
     vectors: Vec<(Option<String>, Rows)>,
+    /// One for each run of a browser or a compilation.
+    desktops: Vec<(Option<String>, Rows)>,
     /// False: of no request is it known why it was slow.
     has_late: bool,
     /// False: no token was made, so there is no timeline of them.
@@ -92,6 +94,7 @@ pub fn page(entries: &[Entry<'_>]) -> Page {
         models: Vec::new(),
         served: Vec::new(),
         vectors: Vec::new(),
+        desktops: Vec::new(),
         has_late: entries.iter().any(|entry| entry.view.steps.iter().any(|step| !super::redis::late(step).is_null())),
         has_tokens: records.iter().any(|record| record.steps.iter().any(made_tokens)),
         pipes: Vec::new(),
@@ -128,6 +131,9 @@ pub fn page(entries: &[Entry<'_>]) -> Page {
         page.served.extend(served(entry, of_run.as_deref(), &color_of));
         let vectors = crate::workload::vectors(&entry.view);
         page.vectors.extend((!vectors.rows.is_empty()).then(|| (of_run.clone(), vectors)));
+        for table in [crate::workload::browsed(&entry.view), crate::workload::built(&entry.view)] {
+            page.desktops.extend((!table.rows.is_empty()).then(|| (of_run.clone(), table)));
+        }
         page.models.extend(models(entry, of_run.as_deref(), &color_of));
         let Some(study) = &entry.study else { continue };
         page.ladder.extend(study.tiers.iter().filter_map(|tier| rung(tier, label(&tier.name), color_of(&tier.name))));
@@ -170,7 +176,9 @@ pub(crate) fn headline(entries: &[Entry<'_>]) -> String {
     }
     let touched = study::load_headline(&study::load_rows(&first.view));
     let vectors = || study::vectors_headline(&study::vector_rows(&first.view));
-    let served = || vectors().or_else(|| study::redis_headline(&study::redis_cells(&first.view)));
+    let desktop =
+        || study::desktop_headline(&first.view).or_else(|| study::build_headline(&study::build_rows(&first.view)));
+    let served = || desktop().or_else(vectors).or_else(|| study::redis_headline(&study::redis_cells(&first.view)));
     if let Some(headline) = touched.or_else(|| study::token_headline(&study::token_rows(&first.view))).or_else(served) {
         return headline;
     }

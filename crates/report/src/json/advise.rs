@@ -53,6 +53,7 @@ fn evidence(evidence: &Evidence) -> Value {
         Origin::Published(source) => ("published", source),
         Origin::Machine(path) => ("machine", path),
         Origin::Proof(number) => ("proof", number),
+        Origin::Predicted(what) => ("predicted", what),
     };
     Object::default().with("text", evidence.text.as_str()).with(kind, from.as_str()).build()
 }

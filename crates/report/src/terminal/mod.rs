@@ -4,6 +4,8 @@
 mod advise;
 mod check;
 mod compare;
+mod desktop;
+mod desktop_check;
 mod fitted;
 mod lay;
 mod learned;
@@ -26,6 +28,7 @@ mod vectors;
 pub use advise::{advice, rules};
 pub use check::check;
 pub use compare::compare;
+pub use desktop_check::desktop_check;
 pub use fitted::fitted;
 pub use learned::learned;
 pub use moving::{move_planned, moved};

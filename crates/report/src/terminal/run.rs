@@ -219,5 +219,9 @@ fn latencies(latency: &LatencySummary, percents: &[f64], style: &Style) -> Vec<(
 fn workload(record: &Record, style: &Style) -> Option<String> {
     let tokens = || super::tokens::table(record, style);
     let vectors = || super::vectors::table(record, style);
-    super::load::table(record, style).or_else(tokens).or_else(vectors).or_else(|| super::redis::table(record, style))
+    super::load::table(record, style)
+        .or_else(|| super::desktop::table(record, style))
+        .or_else(tokens)
+        .or_else(vectors)
+        .or_else(|| super::redis::table(record, style))
 }

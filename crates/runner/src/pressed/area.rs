@@ -3,6 +3,7 @@
 
 use super::Needs;
 use super::behind::{Behind, Writer};
+use super::shared::{self, Shared};
 use crate::emulated::Emulated;
 use crate::{RunError, errno};
 use basics::job::{Block, Direction, Stop};
@@ -27,6 +28,8 @@ enum Base {
     /// An area of this machine's, on already, that stays as it is.
     Own,
     Emulated(Box<Emulated>),
+    /// An emulated disk with a file system beside the area.
+    Shared(Box<Shared>),
     /// The thread that has it write ends first, the disk behind it is let go last.
     Zram {
         writer: Option<Writer>,
@@ -52,9 +55,9 @@ pub(crate) fn set_up(specs: &[Spec], needs: &Needs<'_>) -> Result<Vec<Area>, Run
             spec => spec,
         };
         starting.push(match lowest {
-            Spec::Emulated { name, toml, size } => {
+            Spec::Emulated { name, toml, size, files } => {
                 let site = (needs.journal, needs.run, needs.program);
-                Some(Emulated::begin((name, toml), *size, site)?)
+                Some(Emulated::begin((name, toml), shared::whole(*size, files.as_ref()), site)?)
             }
             _ => None,
         });
@@ -76,6 +79,12 @@ fn failed(what: String) -> RunError {
 impl Area {
     fn new(spec: &Spec, emulator: Option<Emulated>, needs: &Needs<'_>) -> Result<Self, RunError> {
         let (base, path) = match (spec, emulator) {
+            (Spec::Emulated { size, files: Some(files), .. }, Some(mut emulated)) => {
+                let disk = emulated.device()?;
+                let shared = Shared::of(emulated, &disk, (*size, files), needs)?;
+                let path = shared.swap().to_owned();
+                (Base::Shared(Box::new(shared)), path)
+            }
             (Spec::Emulated { .. }, Some(mut emulated)) => {
                 let path = emulated.device()?;
                 (Base::Emulated(Box::new(emulated)), path)
@@ -128,6 +137,7 @@ impl Area {
     /// The disk that moves.
     fn disk(&self, needs: &Needs<'_>) -> Option<String> {
         match &self.base {
+            Base::Shared(shared) => Some(shared.disk().file_name()?.to_str()?.to_owned()),
             Base::File(_) | Base::Own if !self.path.starts_with("/dev") => {
                 let tier = machine::tier_of_path(needs.machine, &Root::live(), &self.path)?;
                 machine::disks_below(needs.machine, &tier).into_iter().next()
@@ -187,6 +197,14 @@ impl Area {
         RunError::Open { path: self.path.clone(), source, hint: "" }
     }
 
+    /// Where files can be kept on the same disk.
+    pub fn folder(&self) -> Option<&Path> {
+        match &self.base {
+            Base::Shared(shared) => Some(shared.folder()),
+            _ => None,
+        }
+    }
+
     /// Its device or file.
     pub fn path(&self) -> &Path {
         &self.path
@@ -229,6 +247,9 @@ impl Area {
                 let behind = behind.filter(|_| removed.is_none());
                 let below = behind.map(|behind| behind.take_down()).unwrap_or_default();
                 return troubles.into_iter().chain(removed).map(RunError::from).chain(below).collect();
+            }
+            Base::Shared(shared) => {
+                return troubles.into_iter().map(RunError::from).chain(shared.take_down()).collect();
             }
             Base::Emulated(emulated) => {
                 return troubles.into_iter().map(RunError::from).chain(emulated.end()).collect();

@@ -1,6 +1,8 @@
 //! Memory taken away by locking it, as the first article did: a process that holds it, in the cgroup of the process that is
 //! pressed on where there is one, and lets it go when its standard input ends.
 
+use super::built::Mixed;
+use super::program::Program;
 use super::served::Become;
 use super::toucher::Task;
 use crate::RunError;
@@ -30,6 +32,10 @@ pub enum Errand {
     Hold(Hold),
     /// Become another program.
     Become(Box<Become>),
+    /// Become any other, with its input and outputs.
+    Program(Box<Program>),
+    /// Do a unit of a compilation's work.
+    Mix(Box<Mixed>),
 }
 
 /// Holds it, in the process that was started for it, until nobody wants it any more.

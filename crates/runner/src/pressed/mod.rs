@@ -4,8 +4,13 @@
 mod area;
 mod ballast;
 mod behind;
+mod browsed;
+mod built;
 mod lay;
+mod pool;
+mod program;
 mod served;
+mod shared;
 mod toucher;
 mod watchdog;
 mod watched;
@@ -19,11 +24,13 @@ use area::Area;
 use ballast::Ballast;
 use basics::curve::Watched;
 use basics::decoding::{Decoding, Generated, Server, Serving};
+use basics::desktop::Browsed;
 use basics::pressure::{Area as SpecArea, Load, Pressed, Work, Zswap};
 use basics::{Bytes, Interval, Job, Nanos};
 use change::{Cgroup, Journal, Limits, Value};
 use engine::Outcome;
 use machine::Machine;
+use pool::ZswapWatch;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use toucher::{Listener, Touched, Trouble};
@@ -76,6 +83,8 @@ pub fn run_errand(errand: &Errand, out: &mut (impl std::io::Write + Send)) -> st
         Errand::Touch(task) => toucher::serve(task, out),
         Errand::Hold(hold) => ballast::hold(hold, out),
         Errand::Become(this) => Err(served::become_it(this)),
+        Errand::Program(this) => Err(program::become_it(this)),
+        Errand::Mix(this) => built::mix(this),
     }
 }
 
@@ -198,6 +207,7 @@ impl Pressing {
         let file = self.areas.first().filter(|_| mapped(&self.spec)).map(|area| area.path().to_owned());
         let work = self.spec.work.clone();
         let watched = self.spec.curve.is_some();
+        let faults = self.cgroup.as_ref().and_then(Cgroup::major_faults);
         let task = Task { job: job.clone(), size: self.spec.size, groups: self.groups(), work, file, watched };
         let of_group = self.cgroup.as_ref().and_then(Cgroup::pressure);
         let watchdog = Watchdog::new(&self.spec.pressure, of_group);
@@ -214,10 +224,26 @@ impl Pressing {
                 };
                 served::run(serving, job, &needs, cancel, &mut watch)
             }
+            Work::Browse(browsing) => {
+                let (parent, folder) = (self.parent(), self.folder());
+                let needs = browsed::Needs { parent, groups: self.groups(), folder };
+                browsed::run(browsing, job, &needs, self.zswap_watch(), cancel, &mut watch)
+            }
+            Work::Build(building) => {
+                let (parent, folder) = (self.parent(), self.folder());
+                let needs = built::Needs { parent, groups: self.groups(), folder };
+                built::run(building, job, &needs, cancel, &mut watch)
+            }
         };
         let mut load = watch.load.unwrap_or_else(|| self.load());
         match result {
-            Ok(Touched { outcome, filled, tokens, prompt, busy, lay, watched, ended_early }) => {
+            Ok(Touched { outcome, filled, tokens, prompt, busy, lay, watched, ended_early, browsed, built }) => {
+                let (before, now) = (faults, self.cgroup.as_ref().and_then(Cgroup::major_faults));
+                load.browsed = browsed.map(|browsed| {
+                    let major_faults = now.zip(before).map(|(now, before)| now.saturating_sub(before));
+                    Box::new(Browsed { major_faults, ..browsed })
+                });
+                load.built = built.map(Box::new);
                 load.watched = watched.map(|watched| Box::new(self.asked(watched)));
                 load.faults = outcome.faults.clone();
                 load.filled = filled.map(|time| (self.spec.size, time));
@@ -226,7 +252,7 @@ impl Pressing {
                 let seen =
                     Generated { load: load_time, tokens, prompt, prompt_time, busy, lay, ..Generated::default() };
                 load.generated = match &self.spec.work {
-                    Work::Touch => None,
+                    Work::Touch | Work::Browse(_) | Work::Build(_) => None,
                     Work::Decode(decoding) => Some(Box::new(of_model(decoding, job, seen))),
                     Work::Serve(serving) => Some(Box::new(of_runner(serving, seen))),
                 };
@@ -238,6 +264,19 @@ impl Pressing {
                 Err((self.killed(filled, &load), Box::new(load)))
             }
         }
+    }
+
+    fn parent(&self) -> program::Parent<'_> {
+        program::Parent { journal: &self.journal, run: &self.run, own: &self.program }
+    }
+
+    /// Where files are kept on the disk under test.
+    fn folder(&self) -> Option<&Path> {
+        self.areas.iter().find_map(Area::folder)
+    }
+
+    fn zswap_watch(&self) -> ZswapWatch<'_> {
+        ZswapWatch::of(self.spec.swap.zswap.is_some(), self.cgroup.as_ref().zip(self.spec.pressure.memory))
     }
 
     /// With what was asked of its curve.
@@ -330,10 +369,14 @@ fn fits_in_ram(spec: &Pressed) -> Result<(), RunError> {
     /// For everything else that runs.
     const SPARE: u64 = 256 << 20;
     let of = |area: &SpecArea| match area {
-        SpecArea::Emulated { .. } => 1.0,
+        SpecArea::Emulated { files: None, .. } => 1.0,
+        // All that it holds is in RAM, whatever of it is used.
+        SpecArea::Emulated { size, files: Some(files), .. } => {
+            (size.0 + files.size.0) as f64 / spec.size.0.max(1) as f64
+        }
         // Half of it is what most pages compress to, and weights do not; what of touched memory does not is the user's choice.
         SpecArea::Zram { .. } => {
-            if spec.work == Work::Touch {
+            if matches!(spec.work, Work::Touch | Work::Browse(_) | Work::Build(_)) {
                 0.5
             } else {
                 1.0

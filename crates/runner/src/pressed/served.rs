@@ -455,6 +455,8 @@ impl Seen {
             lay: self.watch.seen,
             watched: self.watched,
             ended_early: self.ended_early,
+            browsed: None,
+            built: None,
         }
     }
 }

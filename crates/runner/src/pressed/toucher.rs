@@ -8,6 +8,7 @@ use super::{Heard, lay, weights};
 use crate::RunError;
 use basics::curve::Watched;
 use basics::decoding::Lay;
+use basics::desktop::{Browsed, Built};
 use basics::pressure::Work;
 use basics::{Bytes, EngineUse, Interval, Job, Latencies, Nanos, Side};
 use engine::{Control, Ended, Outcome};
@@ -143,7 +144,9 @@ fn perform(
             let outcome = engine::run(&task.job, target, &Control::new(cancel), &mut sink);
             Account::of(outcome.map_err(|error| said(&error))?)?
         }
-        Work::Serve(_) => return Err("a runner of models is another errand".to_owned()),
+        Work::Serve(_) | Work::Browse(_) | Work::Build(_) => {
+            return Err("another program's work is another errand".to_owned());
+        }
         Work::Decode(decoding) => {
             let Some(made) = weights::make(decoding, task, cancel, filling)? else {
                 return tell(&Told::Done(Box::new(Account::cancelled()))).map_err(|error| said(&error));
@@ -282,6 +285,10 @@ pub(crate) struct Touched {
     pub watched: Option<Watched>,
     /// Why it was ended before its time.
     pub ended_early: Option<String>,
+    /// Of a browser.
+    pub browsed: Option<Browsed>,
+    /// Of a compilation.
+    pub built: Option<Built>,
 }
 
 /// How a task went wrong.
@@ -361,7 +368,18 @@ pub(crate) fn run(
                 end.ask(&mut child);
                 wait(&mut child);
                 let (outcome, lay) = (account.outcome(), watch.seen);
-                return Ok(Touched { outcome, filled, tokens, prompt: None, busy, lay, watched, ended_early });
+                return Ok(Touched {
+                    outcome,
+                    filled,
+                    tokens,
+                    prompt: None,
+                    busy,
+                    lay,
+                    watched,
+                    ended_early,
+                    browsed: None,
+                    built: None,
+                });
             }
             Told::Failed(what) => {
                 wait(&mut child);

@@ -22,6 +22,11 @@ pub enum LoadVerb {
     /// Use a real redis-server as a cache of embeddings: how many fit and what is still found when they are stored in fewer bits, what a
     /// hit and a miss take on each medium, and from which share of hits on a cache pays.
     Vectors(Box<VectorsArgs>),
+    /// Open heavy pages in a real Chromium under the memory of a small board, and go from one to the other: time until each can be used, the
+    /// longest freeze, pages that live, swap traffic; on the SD card as it comes against the USB SSD with btrfs and zswap.
+    Desktop(Box<DesktopArgs>),
+    /// Compile until the machine is hot: duration, minutes to throttling, frequency lost, temperature.
+    Build(Box<BuildArgs>),
     /// Be one of the processes that a workload is made of.
     #[command(hide = true)]
     Errand {
@@ -356,6 +361,100 @@ pub struct VectorsArgs {
     /// When to show progress.
     #[arg(long, value_enum, default_value_t = When::Auto)]
     pub progress: When,
+}
+
+/// What `load desktop` takes.
+#[derive(Debug, Clone, Args)]
+pub struct DesktopArgs {
+    /// Which set-up; may be given more than once, in turns: stock (an emulated Raspberry Pi 3 SD card with ext4 and 100 MB of swap), moved (its USB SSD
+    /// with btrfs compress=zstd:1, 1 GB of swap, zswap), or PROFILE,fs=ext4|btrfs|f2fs,compress=ALGORITHM,swap=SIZE,zswap=PERCENT. Default: both.
+    #[arg(long, value_name = "SETUP")]
+    pub on: Vec<String>,
+    /// Pages, each in a tab of its own.
+    #[arg(long, default_value_t = 6, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=200))]
+    pub pages: u32,
+    /// What the script of each keeps in memory.
+    #[arg(long, default_value = "100M", value_name = "SIZE")]
+    pub weight: String,
+    /// What the board has for all of it: a memory cgroup with this limit is made for the run. A Raspberry Pi 3 has 926 MB.
+    #[arg(long, default_value = "900M", value_name = "SIZE")]
+    pub memory: String,
+    /// Tabs gone to once all pages are open.
+    #[arg(long, default_value_t = 24, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    pub switches: u64,
+    /// The longest that those take.
+    #[arg(long, value_name = "TIME")]
+    pub runtime: Option<String>,
+    /// A page that cannot be used after so long has not come.
+    #[arg(long, default_value = "60s", value_name = "TIME")]
+    pub patience: String,
+    /// Visits of each set-up, in turns.
+    #[arg(long, default_value_t = 2, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub repeat: u32,
+    /// The browser's program; default: the Chromium that is there.
+    #[arg(long, value_name = "FILE")]
+    pub browser: Option<PathBuf>,
+    /// Leave its program where it is, instead of starting a copy on the disk under test: its code then comes from this machine's disk.
+    #[arg(long)]
+    pub program_stays: bool,
+    /// Where chance begins.
+    #[arg(long, default_value_t = 42)]
+    pub seed: u64,
+    /// Say what would be done, and do nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// When to show progress.
+    #[arg(long, value_enum, default_value_t = When::Auto)]
+    pub progress: When,
+}
+
+/// What `load build` takes.
+#[derive(Debug, Clone, Args)]
+pub struct BuildArgs {
+    /// What compiles: c (cc), rust (rustc), or mix (as much computing and writing by tiermark). Default: the first that is there.
+    #[arg(long, value_enum)]
+    pub compiler: Option<Compiles>,
+    /// How long; default 10m.
+    #[arg(long, value_name = "TIME", conflicts_with = "builds")]
+    pub runtime: Option<String>,
+    /// So many builds, however long they take.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    pub builds: Option<u64>,
+    /// Files of one build.
+    #[arg(long, default_value_t = 100, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub units: u32,
+    /// So many at a time; default: as many as there are processors.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub jobs: Option<u32>,
+    /// How much of it may stay in RAM: a memory cgroup with this limit is made for the run.
+    #[arg(long, value_name = "SIZE")]
+    pub memory: Option<String>,
+    /// With --memory: what to swap to; may be given more than once, as with load swap. Default: this machine's own swap.
+    #[arg(long, value_name = "TIER", requires = "memory")]
+    pub swap: Vec<String>,
+    /// Visits.
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub repeat: u32,
+    /// Where chance begins.
+    #[arg(long, default_value_t = 42)]
+    pub seed: u64,
+    /// Say what would be done, and do nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// When to show progress.
+    #[arg(long, value_enum, default_value_t = When::Auto)]
+    pub progress: When,
+}
+
+/// What compiles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Compiles {
+    /// C.
+    C,
+    /// Rust.
+    Rust,
+    /// Neither.
+    Mix,
 }
 
 /// How the vectors of a new model come into the cache.

@@ -36,6 +36,9 @@ pub struct GoalArgs {
 pub struct AdviseArgs {
     #[command(flatten)]
     pub goals: GoalArgs,
+    /// Measure nothing, also where a rule would need a number of this machine that no record has. Of another --root nothing is measured.
+    #[arg(long)]
+    pub no_run: bool,
     /// Write the files of a Redis server into this folder, too; none is replaced.
     #[arg(long, short, value_name = "DIR")]
     pub out: Option<PathBuf>,

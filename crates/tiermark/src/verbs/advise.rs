@@ -6,7 +6,7 @@ use crate::cli::{AdviseArgs, GoalArgs};
 use crate::context::Context;
 use crate::exit::{Missing, Usage};
 use crate::out;
-use advise::{ConfFile, Goals, Job, Recommendation, Seen, SeenProof, SeenVectors, Situation};
+use advise::{ConfFile, Goals, Job, Need, Recommendation, Seen, SeenMedium, SeenProof, SeenVectors, Situation};
 use anyhow::Result;
 use basics::{Bytes, Nanos};
 use machine::{Machine, Root};
@@ -24,7 +24,19 @@ const PROOFS: usize = 20;
 
 /// Says what to do.
 pub fn advise(context: &Context, args: &AdviseArgs) -> Result<ExitCode> {
-    let Advice { goals, all, measure } = advice(context, &args.goals)?;
+    let mut said = advice(context, &args.goals)?;
+    if let Some(need) = said.need.take().filter(|_| !args.no_run) {
+        out::say(&format!(
+            "{}: no record tells what {} does with pages; measuring it for a few seconds",
+            need.rule, need.tier
+        ));
+        // What cannot be measured is not known, and the advice stands without it.
+        match measured(context, &need) {
+            Ok(()) => said = advice(context, &args.goals)?,
+            Err(error) => out::say(&format!("{} was not measured: {error}", need.tier)),
+        }
+    }
+    let Advice { goals, all, measure, .. } = said;
     let files = advise::files(&goals, &all);
     if let Some(folder) = &args.out {
         write(folder, &files)?;
@@ -46,6 +58,22 @@ pub struct Advice {
     pub all: Vec<Recommendation>,
     /// The command that measures what it speaks of.
     pub measure: Option<String>,
+    /// What no record has and a rule would need; nothing of another machine.
+    pub need: Option<Need>,
+}
+
+/// Some seconds of what the disk would do as swap.
+fn measured(context: &Context, need: &Need) -> Result<()> {
+    let machine = machine::read(&Root::live());
+    let method = methods::find("swap-sim")?;
+    let sets = ["runtime=4s".to_owned(), "size=128MiB".to_owned()];
+    let settings = methods::Settings::parse(method.name(), method.parameters(), &sets)?;
+    let dir = need.dir.to_str().ok_or_else(|| Missing(format!("{} is not UTF-8", need.dir.display())))?;
+    let site = methods::Site::named(dir, None, &machine, &Root::live())?;
+    let request = methods::Request { site: &site, settings: &settings, as_published: false, machine: &machine };
+    let plan = method.plan(&request)?;
+    super::run::execute(context, machine, plan, crate::cli::When::Auto)?;
+    Ok(())
 }
 
 /// Reads the machine and what was measured on it, and asks the rules.
@@ -69,13 +97,22 @@ pub fn advice(context: &Context, args: &GoalArgs) -> Result<Advice> {
         setup.room.insert("/".into(), (bytes(room.f_bavail), bytes(room.f_blocks)));
     }
     let proofs = if root.is_live() { proofs(context)? } else { Vec::new() };
-    let situation =
-        Situation { machine: &machine, setup: &setup, goals: &goals, seen: &seen, vectors: &vectors, proofs: &proofs };
+    let media = if root.is_live() { media(context)? } else { Vec::new() };
+    let situation = Situation {
+        machine: &machine,
+        setup: &setup,
+        goals: &goals,
+        seen: &seen,
+        vectors: &vectors,
+        proofs: &proofs,
+        media: &media,
+    };
     for (rule, why) in advise::withheld(&situation) {
         out::say(&format!("{rule}: {why}"));
     }
     let (all, measure) = (advise::advise(&situation), advise::measure(&situation));
-    Ok(Advice { all, measure, goals })
+    let need = root.is_live().then(|| advise::need(&situation)).flatten();
+    Ok(Advice { all, measure, need, goals })
 }
 
 /// Lists the rules.
@@ -143,6 +180,32 @@ fn seen(context: &Context, machine: &Machine) -> Result<(Vec<Seen>, Vec<SeenVect
         vectors.extend(study::vector_rows(&view).into_iter().map(|row| SeenVectors { run: run.clone(), row }));
     }
     Ok((seen, vectors))
+}
+
+/// What disks of this machine did as swap, the newest first.
+fn media(context: &Context) -> Result<Vec<SeenMedium>> {
+    let mut media = Vec::new();
+    if !context.has_database() {
+        return Ok(media);
+    }
+    let store = context.open_for_reading()?;
+    let wanted = |head: &&record::RunHead| {
+        matches!(head.method.as_str(), "swap-sim" | "check")
+            && head.origin == Origin::Measured
+            && head.state == State::Done
+    };
+    for head in store.runs()?.iter().filter(wanted).take(RUNS) {
+        let record = store.load(&head.id)?;
+        for step in record.steps.iter().filter(|step| step.name == "swap-sim" && step.elapsed.0 > 0) {
+            let operations = step.read.operations() + step.write.operations();
+            if let Some(tier) = step.tier.clone().filter(|_| operations > 0) {
+                let pages_per_s = operations as f64 / step.elapsed.secs();
+                let (run, page) = (head.id.to_string(), step.job.block.mean());
+                media.push(SeenMedium { run, tier, pages_per_s, page });
+            }
+        }
+    }
+    Ok(media)
 }
 
 /// What was proven here of single rules, the newest first.

@@ -1,6 +1,6 @@
 //! `tiermark check`: the machine, every tier measured, explained, and a report.
 
-use crate::cli::{CheckArgs, When};
+use crate::cli::{CheckArgs, CheckedFor, When};
 use crate::context::Context;
 use crate::verbs::report::Place;
 use crate::verbs::run::execute;
@@ -12,6 +12,9 @@ use std::process::ExitCode;
 
 /// Surveys the tiers, measures, studies, reports.
 pub fn check(context: &Context, args: &CheckArgs) -> Result<ExitCode> {
+    if let Some(CheckedFor::Desktop) = args.job {
+        return super::check_desktop::check(context, args);
+    }
     for dir in &args.within {
         if !dir.is_dir() {
             return Err(exit::Missing(format!("--in {}: there is no such directory", dir.display())).into());

@@ -1,13 +1,16 @@
 //! `tiermark load`: a workload whose memory is short, on one tier for swap after the other. What all workloads take is read
 //! here; what each is for itself in a file of its own.
 
+mod build;
+pub(super) use build::compiler;
 mod decode;
+mod desktop;
 mod llm;
 mod redis;
 mod swap;
 mod vectors;
 
-use crate::cli::{LoadVerb, PressedArgs};
+use crate::cli::{LoadVerb, PressedArgs, When};
 use crate::context::Context;
 use crate::exit::{Missing, Usage};
 use crate::verbs::run::execute;
@@ -30,6 +33,13 @@ pub fn load(context: &Context, verb: &LoadVerb) -> Result<ExitCode> {
         LoadVerb::Llm(args) => carry_out(context, &args.pressed, |machine| llm::plan(args, machine)),
         LoadVerb::Redis(args) => redis::redis(context, args),
         LoadVerb::Vectors(args) => vectors::vectors(context, args),
+        LoadVerb::Desktop(args) => {
+            go(context, (args.dry_run, args.progress), true, |machine| desktop::plan(args, machine))
+        }
+        LoadVerb::Build(args) => {
+            let needs_root = args.memory.is_some();
+            go(context, (args.dry_run, args.progress), needs_root, |_| build::plan(args))
+        }
         LoadVerb::Errand { errand } => self::errand(errand),
     }
 }
@@ -41,8 +51,11 @@ pub fn plan(verb: &LoadVerb, machine: &Machine) -> Result<Plan> {
         LoadVerb::Decode(args) => decode::plan(args, machine),
         LoadVerb::Llm(args) => llm::plan(args, machine),
         LoadVerb::Redis(args) => redis::plan(args),
+        LoadVerb::Desktop(args) => desktop::plan(args, machine),
+        LoadVerb::Build(args) => build::plan(args),
         LoadVerb::Vectors(_) | LoadVerb::Errand { .. } => {
-            Err(Usage("load swap, decode, llm and redis are work that can be repeated".to_owned()).into())
+            Err(Usage("load swap, decode, llm, redis, desktop and build are work that can be repeated".to_owned())
+                .into())
         }
     }
 }
@@ -58,11 +71,20 @@ pub(super) fn parsed<T: FromStr<Err: std::fmt::Display>>(option: &str, text: &st
     text.parse().map_err(|error: T::Err| Usage(format!("{option}: {error}")))
 }
 
-/// Does it, or says what would be done.
 fn carry_out(context: &Context, args: &PressedArgs, plan: impl FnOnce(&Machine) -> Result<Plan>) -> Result<ExitCode> {
+    go(context, (args.dry_run, args.progress), true, plan)
+}
+
+/// Does it, or says what would be done.
+fn go(
+    context: &Context,
+    (dry_run, progress): (bool, When),
+    needs_root: bool,
+    plan: impl FnOnce(&Machine) -> Result<Plan>,
+) -> Result<ExitCode> {
     let machine = machine::read(&Root::live());
     let plan = plan(&machine)?;
-    if args.dry_run {
+    if dry_run {
         runner::may_begin(&plan)?;
         if context.json {
             out::print_json(&report::json::plan(&plan, &machine))?;
@@ -71,11 +93,11 @@ fn carry_out(context: &Context, args: &PressedArgs, plan: impl FnOnce(&Machine) 
         }
         return Ok(ExitCode::SUCCESS);
     }
-    if !rustix::process::geteuid().is_root() {
+    if needs_root && !rustix::process::geteuid().is_root() {
         let needs = "swap and memory cgroups are set up by root alone; try again with sudo, or see what would be done with --dry-run";
         return Err(Missing(needs.to_owned()).into());
     }
-    let finished = execute(context, machine, plan, args.progress)?;
+    let finished = execute(context, machine, plan, progress)?;
     let record = context.open_for_reading()?.load(&finished.id)?;
     if context.json {
         out::print_json(&report::json::run(&record))?;
