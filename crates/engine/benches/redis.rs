@@ -1,17 +1,21 @@
 //! What does asking a Redis server cost? GET and SET 1:1 of 64 B, the server on core 0, the client on core 1: this engine against
-//! redis-benchmark, and against memtier_benchmark if MEMTIER names its binary, in turns. Operations for a second of the client's CPU
-//! time, and operations a second; prints Markdown. `cargo bench -p engine --bench redis`; ROUNDS (7), OPERATIONS (200000), words after
-//! `--` choose cases by name.
+//! redis-benchmark, against a loop that does nothing but send and receive, and against memtier_benchmark if MEMTIER names its binary, in
+//! turns. Operations for a second of the client's CPU time, and operations a second; prints Markdown. `cargo bench -p engine --bench
+//! redis`; ROUNDS (7), OPERATIONS (200000), words after `--` choose cases by name.
 #![forbid(unsafe_code)]
 
 mod common;
 
 use basics::job::{Block, Direction, Order, Stop};
 use basics::{Bytes, Interval, Job, stats};
+use common::bare::{self, Batches};
 use common::{Result, is_wanted, setting};
 use engine::{Control, Endpoint, Keys, Target};
+use rustix::fd::OwnedFd;
 use rustix::thread::{CpuSet, sched_setaffinity};
-use std::net::SocketAddr;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
@@ -20,6 +24,7 @@ use std::time::{Duration, Instant};
 const PORT: u16 = 16_379;
 /// Different keys.
 const KEYS: u64 = 100_000;
+const PAYLOAD: usize = 64;
 
 struct Case {
     name: &'static str,
@@ -53,13 +58,27 @@ impl Server {
         command.arg("--unixsocket").arg(dir.join("redis")).stdout(Stdio::null());
         let server = Server { child: command.current_dir(&dir).spawn()?, dir };
         let begun = Instant::now();
-        while std::os::unix::net::UnixStream::connect(server.socket()).is_err() {
+        while UnixStream::connect(server.socket()).is_err() {
             if begun.elapsed() > Duration::from_secs(10) {
                 return Err("redis-server does not answer".into());
             }
             std::thread::sleep(Duration::from_millis(20));
         }
+        server.set_all()?;
         Ok(server)
+    }
+
+    /// A GET of the loop finds what it counts on.
+    fn set_all(&self) -> Result<()> {
+        let mut stream = UnixStream::connect(self.socket())?;
+        let (value, mut answers) = ("x".repeat(PAYLOAD), vec![0; 5 * 1000]);
+        for from in (0..KEYS).step_by(1000) {
+            let set = |key| format!("*3\r\n$3\r\nSET\r\n$16\r\n{}\r\n${PAYLOAD}\r\n{value}\r\n", engine::key_name(key));
+            let sets: String = (from..from + 1000).map(set).collect();
+            stream.write_all(sets.as_bytes())?;
+            stream.read_exact(&mut answers)?;
+        }
+        Ok(())
     }
 
     fn socket(&self) -> PathBuf {
@@ -101,7 +120,7 @@ fn ours(case: &Case, socket: &Path, operations: u64) -> Result<Seen> {
     let job = Job {
         direction: Direction::Mixed { read_percent: 50 },
         order: Order::Uniform,
-        block: Block::Fixed(Bytes(64)),
+        block: Block::Fixed(Bytes(PAYLOAD as u64)),
         depth: case.connections * case.pipeline,
         separate_regions: false,
         stop: Stop { operations: Some(operations), ..Stop::default() },
@@ -115,6 +134,22 @@ fn ours(case: &Case, socket: &Path, operations: u64) -> Result<Seen> {
     }
     let cpu = (outcome.cpu_user + outcome.cpu_system).secs();
     Ok(Seen { rate: done / outcome.elapsed.secs(), each_cpu: done / cpu })
+}
+
+fn nothing_else(case: &Case, socket: &Path, operations: u64) -> Result<Seen> {
+    let connect = |_| -> Result<OwnedFd> {
+        if case.unix {
+            return Ok(UnixStream::connect(socket)?.into());
+        }
+        let stream = TcpStream::connect(("127.0.0.1", PORT))?;
+        stream.set_nodelay(true)?;
+        Ok(stream.into())
+    };
+    let sockets = (0..case.connections).map(connect).collect::<Result<Vec<_>>>()?;
+    let batches = Batches::new(case.pipeline, KEYS, PAYLOAD);
+    let took = bare::run(&sockets, &batches, operations / u64::from(case.pipeline))?;
+    let operations = operations as f64;
+    Ok(Seen { rate: operations / took.seconds, each_cpu: operations / took.cpu_seconds })
 }
 
 /// CPU time of all children that have ended, s (proc_pid_stat(5), in hundredths).
@@ -189,18 +224,19 @@ fn main() -> Result<()> {
     println!("| --- | --- | --- | --- | --- | --- | --- |");
     for case in CASES.iter().filter(|case| is_wanted(case.name)) {
         let all = operations * case.times;
-        let mut seen: [Vec<Seen>; 3] = Default::default();
+        let mut seen: [Vec<Seen>; 4] = Default::default();
         for _ in 0..rounds {
             seen[0].push(ours(case, &server.socket(), all)?);
             seen[1].push(redis_benchmark(case, &server.socket(), all)?);
+            seen[2].push(nothing_else(case, &server.socket(), all)?);
             if let Some(binary) = &binary {
-                seen[2].push(memtier(binary, case, &server.socket(), all)?);
+                seen[3].push(memtier(binary, case, &server.socket(), all)?);
             }
         }
         let each_cpu = |seen: &[Seen]| seen.iter().map(|seen| seen.each_cpu / 1e3).collect::<Vec<_>>();
         let rate = |seen: &[Seen]| seen.iter().map(|seen| seen.rate / 1e3).collect::<Vec<_>>();
         let (first, fast) = (median(&each_cpu(&seen[0])), median(&rate(&seen[0])));
-        for (client, seen) in ["tiermark", "redis-benchmark", "memtier"].iter().zip(&seen) {
+        for (client, seen) in ["tiermark", "redis-benchmark", "send and recv alone", "memtier"].iter().zip(&seen) {
             if seen.is_empty() {
                 continue;
             }

@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 /// For one answer; a main thread that waits for its disk answers no sooner.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// For its port to be open, which it is before it reads its data set.
+const OPENS: Duration = Duration::from_secs(20);
 /// Between two tries to reach a server that starts.
 const AGAIN: Duration = Duration::from_millis(5);
 
@@ -90,9 +92,11 @@ impl Control {
         patience: Duration,
         mut is_alive: impl FnMut() -> bool,
     ) -> Result<Self, RedisError> {
-        let begun = Instant::now();
+        let (begun, mut answers) = (Instant::now(), false);
         loop {
-            let why = match Self::open(at, password) {
+            let opened = Self::open(at, password);
+            answers |= opened.is_ok();
+            let why = match opened {
                 Err(error) => error,
                 Ok(mut control) => match redis::cmd("PING").query::<Value>(&mut control.connection) {
                     Ok(_) => return Ok(control),
@@ -106,9 +110,9 @@ impl Control {
             if !is_alive() {
                 return Err(RedisError::Ended { wrote: None });
             }
-            if begun.elapsed() > patience {
-                let (at, why) = (at.clone(), why.to_string());
-                return Err(RedisError::NotReady { at, seconds: patience.as_secs(), why });
+            if begun.elapsed() > patience.min(if answers { patience } else { OPENS }) {
+                let (at, why, seconds) = (at.clone(), why.to_string(), begun.elapsed().as_secs());
+                return Err(RedisError::NotReady { at, seconds, why });
             }
             std::thread::sleep(AGAIN);
         }

@@ -55,7 +55,7 @@ pub enum RedisError {
     /// It ended before it answered.
     #[error(
         "the server ended before it answered{}",
-        .wrote.as_ref().map_or_else(|| ": is it a redis-server?".to_owned(), |line| format!("; it wrote: {line}"))
+        .wrote.as_ref().map_or_else(String::new, |line| format!("; it wrote: {line}"))
     )]
     Ended {
         /// Its last line, where it wrote one.

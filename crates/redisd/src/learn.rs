@@ -91,9 +91,11 @@ pub(crate) fn parsed(url: &str) -> Result<ConnectionInfo, RedisError> {
     if url.starts_with("rediss:") {
         return Err(tls(url));
     }
-    url.into_connection_info().map_err(|error| RedisError::Url {
-        url: hidden(url),
-        why: format!("{error}; write redis://[user:password@]host[:port][/db], or unix:///path of a socket"),
+    url.into_connection_info().map_err(|error| {
+        let what =
+            if error.to_string().contains("database number") { "its database is no number" } else { "no address" };
+        let why = format!("{what}; write redis://[user:password@]host[:port][/db], or unix:///path of a socket");
+        RedisError::Url { url: hidden(url), why }
     })
 }
 
@@ -117,6 +119,17 @@ pub(crate) fn told(url: &str, error: &redis::RedisError) -> RedisError {
         }
         Some("NOAUTH") => "it wants a password: write redis://:PASSWORD@host, or redis://USER:PASSWORD@host".to_owned(),
         Some("NOPERM") => format!("{error}; its user needs INFO, DBSIZE, SCAN, TYPE, PTTL, STRLEN and GETRANGE"),
+        _ if error.is_timeout() => {
+            format!("nothing was answered within {} s: does Redis listen there, and does it hang?", PATIENCE.as_secs())
+        }
+        _ if error.kind() == redis::ErrorKind::ParseError => {
+            "what it answers is not Redis's protocol: another program listens there".to_owned()
+        }
+        _ if error.is_connection_dropped() => {
+            format!(
+                "{error}: it closed the connection; does it speak TLS alone, is its maxclients reached, or is it another program?"
+            )
+        }
         _ => with_way_out(&error.to_string()),
     };
     RedisError::AtUrl { url: hidden(url), why }

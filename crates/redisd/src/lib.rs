@@ -17,5 +17,5 @@ pub use far::{Far, Knife};
 pub use learn::{hidden, look};
 pub use refusal::with_way_out;
 pub use running::{Running, StringKey};
-pub use start::{Address, Start, find, free_port};
+pub use start::{Address, Start, find, free_port, is_program};
 pub use store::Store;

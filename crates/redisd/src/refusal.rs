@@ -1,7 +1,7 @@
 //! What a server's refusals mean, and the way out of each.
 
 /// Beginnings of what servers answer, something that is in it as well, and what to do.
-const WAYS_OUT: [(&str, &str, &str); 6] = [
+const WAYS_OUT: [(&str, &str, &str); 10] = [
     (
         "OOM",
         "",
@@ -9,13 +9,23 @@ const WAYS_OUT: [(&str, &str, &str); 6] = [
     ),
     ("MISCONF", "No space left", "its disk is full: a larger --size, fewer --keys, or another --on"),
     ("MISCONF", "", "it could not save; its folder's disk has the reason"),
-    ("NOAUTH", "", "it wants a password: say which with --config requirepass=…"),
-    ("WRONGPASS", "", "it has another password than --config requirepass=… says"),
-    ("NOPERM", "", "its users may not do that: leave the ACL out of --config"),
+    (
+        "NOAUTH",
+        "",
+        "it wants a password: --config requirepass=… where tiermark starts it, redis://:PASSWORD@host where it runs already",
+    ),
+    ("WRONGPASS", "", "it has another password than --config requirepass=… or the URL says"),
+    ("NOPERM", "", "its user may not do that: leave the ACL out of --config, or write a user in the URL who may"),
+    ("CLUSTERDOWN", "", "a cluster is not loaded here: leave cluster-enabled out of --config"),
+    ("MOVED", "", "a cluster is not loaded here: give the URL of a server by itself"),
+    ("READONLY", "", "it is a replica: give the URL of the one that it follows"),
+    ("ERR max number of clients", "", "fewer --connections, or a larger maxclients of that server"),
 ];
 
 /// What it said, with the way out where one is known.
 pub fn with_way_out(said: &str) -> String {
+    // What a command that it does not know was asked with may be a value, which nobody can read.
+    let said = said.split_once(", with args beginning with").map_or(said, |(said, _)| said);
     let known = WAYS_OUT.iter().find(|(begins, holds, _)| said.starts_with(begins) && said.contains(holds));
     known.map_or_else(|| said.to_owned(), |(.., way)| format!("{}; {way}", said.trim_end_matches('.')))
 }
@@ -33,5 +43,7 @@ mod tests {
                 .contains("'maxmemory'; give it more")
         );
         assert_eq!(with_way_out("ERR unknown command"), "ERR unknown command");
+        let unknown = with_way_out("ERR unknown command 'SET', with args beginning with: 'key' '\u{1}\u{2}'");
+        assert_eq!(unknown, "ERR unknown command 'SET'");
     }
 }

@@ -69,6 +69,16 @@ impl Running {
         Control::to(&self.at, self.info.clone()).map_err(|error| learn::told(&self.url, &error))
     }
 
+    /// Asks whether it is there and answers, without the patience that a load has.
+    ///
+    /// # Errors
+    /// [`RedisError::AtUrl`].
+    pub fn greet(&self) -> Result<(), RedisError> {
+        let failed = |error: redis::RedisError| learn::told(&self.url, &error);
+        let mut connection = learn::opened(&self.info).map_err(failed)?;
+        redis::cmd("INFO").query::<String>(&mut connection).map(drop).map_err(failed)
+    }
+
     /// What each connection says first, as RESP has it.
     pub fn greeting(&self) -> Vec<u8> {
         let redis = &self.info.redis;
@@ -139,8 +149,14 @@ fn shown(info: &ConnectionInfo) -> String {
     match &info.addr {
         ConnectionAddr::Unix(path) if db.is_empty() => format!("unix://{}", path.display()),
         ConnectionAddr::Unix(path) => format!("unix://{}?db={db}", path.display()),
-        addr if db.is_empty() => format!("redis://{addr}"),
-        addr => format!("redis://{addr}/{db}"),
+        addr => {
+            let at = match addr {
+                // As it has to be typed.
+                ConnectionAddr::Tcp(host, port) if host.contains(':') => format!("[{host}]:{port}"),
+                addr => addr.to_string(),
+            };
+            if db.is_empty() { format!("redis://{at}") } else { format!("redis://{at}/{db}") }
+        }
     }
 }
 
@@ -155,6 +171,7 @@ mod tests {
         assert_eq!(running.url(), "redis://127.0.0.1:6380/2");
         let greeting = String::from_utf8(running.greeting()).unwrap();
         assert_eq!(greeting, "*3\r\n$4\r\nAUTH\r\n$2\r\nme\r\n$3\r\na*b\r\n*2\r\n$6\r\nSELECT\r\n$1\r\n2\r\n");
+        assert_eq!(Running::at("redis://[::1]:6380").unwrap().url(), "redis://[::1]:6380");
         let socket = Running::at("unix:///run/redis.sock").unwrap();
         assert_eq!((socket.url(), socket.greeting().len()), ("unix:///run/redis.sock", 0));
     }

@@ -43,18 +43,20 @@ pub struct Start<'a> {
     pub address: Address,
 }
 
+/// Whether a file may be started.
+pub fn is_program(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
+}
+
 /// The program in the folders of `path`, which is what the variable `PATH` holds.
 ///
 /// # Errors
 /// [`RedisError::NotFound`].
 pub fn find(path: &OsStr) -> Result<PathBuf, RedisError> {
-    let is_program = |path: &PathBuf| {
-        std::fs::metadata(path).is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
-    };
     let all = || std::env::split_paths(path);
     PROGRAMS
         .iter()
-        .find_map(|name| all().map(|folder| folder.join(name)).find(is_program))
+        .find_map(|name| all().map(|folder| folder.join(name)).find(|path| is_program(path)))
         .ok_or_else(|| RedisError::NotFound { searched: path.to_string_lossy().into_owned() })
 }
 

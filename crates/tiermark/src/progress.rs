@@ -24,6 +24,8 @@ pub struct Bar {
     began: Option<Instant>,
     step_began: Instant,
     shown: Shown,
+    /// What was said last.
+    noted: String,
 }
 
 /// How progress is shown.
@@ -67,7 +69,7 @@ impl Bar {
         if let Ok(style) = ProgressStyle::with_template("{bar:24} {prefix:>9}  {wide_msg}") {
             bar.set_style(style);
         }
-        Bar { bar, steps: 0, remaining: None, began: None, step_began: Instant::now(), shown }
+        Bar { bar, steps: 0, remaining: None, began: None, step_began: Instant::now(), shown, noted: String::new() }
     }
 
     fn draw(&mut self, index: usize, work: Work, message: String) {
@@ -159,6 +161,11 @@ impl Progress for Bar {
     }
 
     fn note(&mut self, text: &str) {
+        // What each step of a run has to say, a program that is no server for example, is said once.
+        if self.noted == text {
+            return;
+        }
+        text.clone_into(&mut self.noted);
         match self.shown {
             Shown::Bar => self.bar.suspend(|| out::say(text)),
             Shown::Whole(ref meanwhile) => meanwhile.say(&out::visible(text, out::Keep::Nothing)),

@@ -147,6 +147,9 @@ fn what_goes_wrong_is_one_sentence_and_nothing_is_left() {
     assert!(said(&[&server[..], &["--config", "maxmemory"]].concat(), 2).contains("NAME=VALUE"));
     assert!(said(&[&server[..], &["--on", "floppy"]].concat(), 2).contains("--on floppy"));
     assert!(said(&[&server[..], &["--config", "tls-port=7777"]].concat(), 2).contains("speaks no TLS"));
+    for own in ["port=1", "Daemonize=yes", "dir=/etc"] {
+        assert!(said(&[&server[..], &["--config", own]].concat(), 2).contains("tiermark's own"));
+    }
     let told = home.run(&[&["load", "redis", "--on", here, "--mode", "rdb", "--payload", "64"], &server[..]].concat());
     assert!(told.out.contains("cannot be what you think"), "{told:?}");
     std::fs::remove_file(&program).unwrap();
@@ -160,7 +163,9 @@ fn what_goes_wrong_is_one_sentence_and_nothing_is_left() {
             &["--config", "maxmemory=1500kb", "--config", "maxmemory-policy=noeviction", "--payload", "65536"][..],
             "give it more",
         ),
-        (&["--config", "nonsense=1"][..], "ended before it answered"),
+        (&["--config", "nonsense=1"][..], "'nonsense 1'"),
+        (&["--config", "rename-command=SET X"][..], "unknown command 'SET'"),
+        (&["--config", "maxclients=10"][..], "fewer --connections"),
         (&["--config", "user=default on nopass -@all"][..], "leave the ACL out"),
     ] {
         let words = [&["load", "redis", "--on", here, "--mode", "memory-only", "--repeat", "1"], setting].concat();

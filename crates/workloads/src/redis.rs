@@ -100,10 +100,10 @@ impl Request {
                     "--log is of one visit to one cell: give one --mode, --on and --payload, and --repeat 1".to_owned(),
                 );
             }
-            if self.operations.is_none_or(|operations| operations > MOST_EACH_REQUEST) {
+            if self.most_logged().is_none_or(|operations| operations > MOST_EACH_REQUEST) {
                 let most = MOST_EACH_REQUEST;
                 return refused(format!(
-                    "--log holds {most} requests at most, so say how many there are with --operations"
+                    "--log holds {most} requests at most, so say how many there are with --operations, or a --rate and a --runtime"
                 ));
             }
         }
@@ -188,11 +188,24 @@ impl Request {
             direct: false,
             pacing: self.pacing,
             entropy: self.entropy,
-            stop: Stop { operations: self.operations, time: self.time, ..Stop::default() },
+            stop: Stop {
+                operations: self.log.as_ref().map_or(self.operations, |_| self.most_logged()),
+                time: self.time,
+                ..Stop::default()
+            },
             each: self.log.is_some(),
             engine: Engine::Resp,
             ..Job::default()
         }
+    }
+
+    /// Requests of a visit of which each is kept: at a rate there are hardly more than it makes in the time.
+    fn most_logged(&self) -> Option<u64> {
+        let due = match self.pacing {
+            Pacing::Fixed { iops } | Pacing::Poisson { iops } => self.time.map(|time| iops * time.secs()),
+            _ => None,
+        };
+        self.operations.or(due.map(|due| (due + 10.0 * due.sqrt() + 10.0) as u64))
     }
 
     /// Requests of a visit in which the server is lost: all are kept until they have been looked for.

@@ -4,6 +4,8 @@
 
 #![allow(dead_code, reason = "each bench uses a part of it")]
 
+pub mod bare;
+
 use basics::job::{Block, Direction, Engine, Order, Stop};
 use basics::{Bytes, Interval, Job, Latencies, Nanos, stats};
 use engine::{Control, Target, run};

@@ -69,13 +69,16 @@ impl Watch {
     /// Listens to the server whose process is `server`, and to the threads of this process named `PREFIX-N`.
     ///
     /// # Errors
-    /// Those of [`TraceFs::open`] and [`Tracepoints::open`]; `Unsupported` where the kernel does not tell all.
+    /// Those of [`TraceFs::open`] and [`Tracepoints::open`].
     pub fn begin(server: u32, prefix: &str) -> io::Result<Self> {
         let fs = TraceFs::open()?;
-        if let Some(cpu) = fs.deaf()?.first() {
-            let deaf = format!("this kernel does not tell what it does while its processor {cpu} idles");
-            return Err(io::Error::new(io::ErrorKind::Unsupported, deaf));
-        }
+        let mut lacks = Vec::new();
+        // What a thread meets by itself is told all the same: forks, syncs, leaving the processor, and coming back after another
+        // thread. A wait that ends on an idle processor has no end then, and none is made up for it.
+        let deaf = fs.deaf()?.first().copied();
+        lacks.extend(deaf.map(|cpu| {
+            format!("this kernel does not tell what it does while its processor {cpu} idles, so waits for a disk that end then are not seen")
+        }));
         let threads = threads(server);
         let any = threads.iter().map(|tid| format!("common_pid=={tid}")).collect::<Vec<_>>().join(" || ");
         let switch = format!(
@@ -88,7 +91,6 @@ impl Watch {
             (Point::Waking, "sched/sched_waking", waking.as_str()),
             (Point::Fork, "sched/sched_process_fork", fork.as_str()),
         ];
-        let mut lacks = Vec::new();
         for (kind, enter, exit) in [
             ("ext4", "ext4/ext4_sync_file_enter", "ext4/ext4_sync_file_exit"),
             ("f2fs", "f2fs/f2fs_sync_file_enter", "f2fs/f2fs_sync_file_exit"),
@@ -106,6 +108,7 @@ impl Watch {
         let points = Tracepoints::open(&fs, &names)?;
         let (stop, stopped) = mpsc::channel::<()>();
         let mut watcher = Watcher::new(server, prefix, lacks);
+        watcher.deaf = deaf.is_some();
         let listen = move || {
             let mut points = points;
             // A machine that is busy is what this is for.
@@ -173,6 +176,8 @@ struct Watcher {
     /// The processor that the main thread was on last.
     cpu: u32,
     stolen: Option<(u64, Vec<u64>)>,
+    /// Coming back is not always told.
+    deaf: bool,
     lacks: Vec<String>,
 }
 
@@ -189,6 +194,7 @@ impl Watcher {
             turns: HashMap::new(),
             cpu: 0,
             stolen: None,
+            deaf: false,
             lacks,
         }
     }
@@ -290,7 +296,9 @@ impl Watcher {
 
     fn seen(mut self, lost: u64) -> Seen {
         let end = monotonic();
-        self.main.end(end);
+        if !self.deaf {
+            self.main.end(end);
+        }
         let mut stood = std::mem::take(&mut self.main.stood);
         self.syncs.explain(self.server, end, &mut stood);
         longest(&mut stood, |stood| if stood.cause == Cause::Fork { u64::MAX } else { stood.until - stood.from });

@@ -43,6 +43,10 @@ const SAVED: Duration = Duration::from_secs(300);
 const GOODBYE: Duration = Duration::from_secs(20);
 /// For its end to be seen, once its connections broke.
 const GONE: Duration = Duration::from_millis(500);
+/// The oldest version whose redis.conf, INFO and LATENCY are those that are asked for here.
+const OLDEST: u32 = 6;
+/// For a program to say its version.
+const ASKED: Duration = Duration::from_secs(2);
 /// Looked at for what it wrote before it ended.
 const LOG: &str = "log";
 
@@ -392,7 +396,16 @@ impl<'a> Cell<'a> {
     fn trouble(&mut self, when: &str, ended: &Ended) -> RunError {
         let why = match ended {
             Ended::Refused { said } => format!("it answers: {}", with_way_out(said)),
-            Ended::Failed { errno, .. } => std::io::Error::from_raw_os_error(*errno).to_string(),
+            Ended::Failed { errno, .. } => {
+                let error = std::io::Error::from_raw_os_error(*errno);
+                match error.kind() {
+                    std::io::ErrorKind::ConnectionReset | std::io::ErrorKind::BrokenPipe => format!(
+                        "it closed a connection ({error}): fewer --connections where its maxclients is less, \
+                         and no timeout that is shorter than what lies between two requests"
+                    ),
+                    _ => error.to_string(),
+                }
+            }
             ended => format!("{ended:?}"),
         };
         let broken = matches!(ended, Ended::Failed { .. });

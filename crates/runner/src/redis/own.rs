@@ -1,11 +1,12 @@
 //! A server that tiermark started: its process, its folder, and its replica where it has one.
 
-use super::{GONE, GOODBYE, LOG, READY, Site, failed};
+use super::{ASKED, GONE, GOODBYE, LOG, OLDEST, READY, Site, failed};
 use crate::RunError;
 use crate::redis::replica::Replica;
 use basics::redis::{Medium, Server};
 use change::{Folder, Helper};
 use redisd::{Address, Control, Start};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -139,14 +140,63 @@ pub(super) fn launch(
                 redisd::RedisError::Ended { .. } => redisd::RedisError::Ended { wrote: last_line(dir) },
                 error => error,
             };
-            Err(failed(error))
+            // What it refused, it refused as a server.
+            let dumb = matches!(error, redisd::RedisError::Ended { .. } | redisd::RedisError::NotReady { .. });
+            Err(failed(match dumb.then(|| of_what_kind(&server.program)).flatten() {
+                Some(kind) => format!("{error}; {kind}"),
+                None => error.to_string(),
+            }))
         }
     }
+}
+
+/// The first line of what a program says when asked for its version, if it does.
+fn version_line(program: &Path) -> Option<String> {
+    let mut command = Command::new(program);
+    command.arg("--version").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    sys::child::dies_with_us(&mut command, rustix::process::Signal::KILL);
+    let mut child = command.spawn().ok()?;
+    let begun = Instant::now();
+    while matches!(child.try_wait(), Ok(None)) && begun.elapsed() < ASKED {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let ended = matches!(child.try_wait(), Ok(Some(_)));
+    let _ = child.kill();
+    let _ = child.wait();
+    let mut said = [0; 256];
+    // Whoever has not ended may have left the pipe to somebody who has not either.
+    let bytes = if ended { child.stdout.take()?.read(&mut said).ok()? } else { 0 };
+    let line = String::from_utf8_lossy(&said[..bytes]).lines().next()?.trim().to_owned();
+    (!line.is_empty()).then_some(line)
+}
+
+/// What a program that does not answer says that it is, as the end of a sentence;
+/// nothing of one that should know all that is asked of it.
+fn of_what_kind(program: &Path) -> Option<String> {
+    let shown = program.display();
+    let Some(said) = version_line(program) else {
+        return Some(format!("{shown} does not say its --version: is it a redis-server?"));
+    };
+    // `Redis server v=7.0.15 sha=00000000:0 …`, `Valkey server v=8.0.1 …`.
+    let Some((name, rest)) = said.split_once(" server v=") else {
+        return Some(format!("{shown} is no redis-server: asked for its --version it says: {said}"));
+    };
+    let version = rest.split(' ').next().unwrap_or_default();
+    let major: Option<u32> = version.split('.').next().and_then(|major| major.parse().ok());
+    let is_old = major.is_none_or(|major| major < OLDEST);
+    is_old.then(|| format!("{shown} is {name} {version}, and {OLDEST} or later is needed"))
 }
 
 /// The last line that a server wrote, without its time.
 pub(super) fn last_line(dir: &Path) -> Option<String> {
     let log = std::fs::read_to_string(dir.join(LOG)).ok()?;
+    // Of a redis.conf that it does not take the last three are where, `>>> 'what'`, and why.
+    if let Some((before, after)) = log.rsplit_once("\n>>> ")
+        && before.contains("FATAL CONFIG")
+    {
+        let (what, why) = after.split_once('\n').unwrap_or((after, ""));
+        return Some(format!("{}: {}", what.trim(), why.trim()).trim_end_matches([' ', ':']).to_owned());
+    }
     let lines = || log.lines().rev().map(str::trim).filter(|line| !line.is_empty());
     // `12:M 23 Nov 2026 12:00:00.000 # Bad directive`.
     let said = |line: &str| line.split_once(" # ").or(line.split_once(" * ")).map_or(line, |(_, said)| said).to_owned();

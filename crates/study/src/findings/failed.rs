@@ -25,7 +25,18 @@ pub(super) fn find(scene: &Scene<'_, '_>) -> Vec<Draft> {
 }
 
 fn together(steps: &[(String, String)]) -> String {
-    let each: Vec<String> = steps.iter().map(|(tier, what)| format!("{tier} {what}")).collect();
+    // A reason that several have, a server that does not start for example, is said once.
+    let mut reasons: Vec<(Vec<String>, &str)> = Vec::new();
+    for (tier, what) in steps {
+        let (name, why) = what.split_once(": ").unwrap_or((what, ""));
+        let step = format!("{tier} {name}");
+        match reasons.iter_mut().find(|(_, known)| *known == why) {
+            Some((names, _)) if names.contains(&step) => {}
+            Some((names, _)) => names.push(step),
+            None => reasons.push((vec![step], why)),
+        }
+    }
+    let each: Vec<String> = reasons.iter().map(|(names, why)| format!("{}: {why}", listed(names))).collect();
     format!("Steps that were not measured: {}.", listed(&each))
 }
 
@@ -47,5 +58,8 @@ mod tests {
         let both = found(&two, "step-failed");
         assert_eq!(both.len(), 1);
         assert_eq!(both[0].text, "Steps that were not measured: sda swap-sim: I/O error and sdb swap-sim: no room.");
+        let same = Run::default().steps([step("sda", "no room"), step("sdb", "no room"), step("sdb", "no room")]);
+        let text = &found(&same, "step-failed")[0].text;
+        assert_eq!(text, "Steps that were not measured: sda swap-sim and sdb swap-sim: no room.");
     }
 }

@@ -135,6 +135,8 @@ struct Visit<'a> {
     server: Option<f64>,
     client: Option<f64>,
     served: &'a Served,
+    /// The longest value.
+    largest: Bytes,
 }
 
 /// The cells of a run, in the order of its plan; empty where no Redis server was loaded.
@@ -177,7 +179,10 @@ pub fn redis_cells(run: &RunView<'_>) -> Vec<RedisCell> {
 pub fn late_requests<'a>(step: &StepView<'a>, most: usize) -> Option<LateRequests<'a>> {
     let visit = Visit::of(step, 1.0)?;
     let spikes = visit.served.spikes.as_deref()?;
-    Some(spikes::requests(&spikes::Seen { spikes, p50: visit.p50, elapsed: visit.elapsed }, most))
+    Some(spikes::requests(
+        &spikes::Seen { spikes, p50: visit.p50, elapsed: visit.elapsed, largest: visit.largest },
+        most,
+    ))
 }
 
 /// The answer in a sentence: what each way to keep the shortest values costs on each medium.
@@ -293,6 +298,7 @@ impl<'a> Visit<'a> {
             server: served.main_cpu.map(|cpu| cpu.secs() / seconds),
             client: step.cpu.map(|(user, system)| (user + system).secs() / seconds / threads.min(room)),
             served,
+            largest: step.job.block.largest(),
         })
     }
 }
@@ -300,7 +306,7 @@ impl<'a> Visit<'a> {
 fn late(visits: &[Visit<'_>]) -> Option<Late> {
     let seen = visits.iter().filter_map(|visit| {
         let spikes = visit.served.spikes.as_deref()?;
-        Some(spikes::Seen { spikes, p50: visit.p50, elapsed: visit.elapsed })
+        Some(spikes::Seen { spikes, p50: visit.p50, elapsed: visit.elapsed, largest: visit.largest })
     });
     spikes::late(&seen.collect::<Vec<_>>())
 }

@@ -2,10 +2,10 @@
 //! most of them do by chance. It is the cause where it covers at least half of the time by which the request was late, and it is
 //! claimed only where the same stalls at other moments of the run would not have covered as much.
 
-use basics::Nanos;
 use basics::outcome::Slow;
 use basics::spikes::{Cause, LongCommand, Spikes, Stall};
 use basics::units::significant;
+use basics::{Bytes, Nanos};
 use std::collections::BTreeMap;
 
 /// Requests closer together than this are late for one reason.
@@ -26,6 +26,8 @@ const TAKEN: f64 = 0.02;
 /// others is a spike's cause.
 const WORK: f64 = 0.5;
 const UNUSUAL: u64 = 3;
+/// A value from which on a request may take the server a millisecond by itself.
+const LONG: Bytes = Bytes(1 << 20);
 
 /// What slow requests may be slow for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -163,6 +165,8 @@ pub(super) struct Seen<'a> {
     pub spikes: &'a Spikes,
     pub p50: Nanos,
     pub elapsed: Nanos,
+    /// The longest value that the load sets or reads.
+    pub largest: Bytes,
 }
 
 /// A stall with what follows it: until the main thread had nothing to do, those who come wait for those who waited.
@@ -405,12 +409,21 @@ fn command<'a>(visit: &Seen<'a>, cluster: &[&Slow], slowest: &Slow, shift: u64) 
     let fits = |command: &&LongCommand| {
         // These take as long as their fork, which is told by itself.
         !["BGSAVE", "BGREWRITEAOF"].iter().any(|forks| command.text.to_ascii_uppercase().starts_with(forks))
+            && !is_of_the_load(&command.text, visit.largest)
             && (seconds[0]..=seconds[1]).contains(&command.second)
             && command.took.0 <= slowest.latency.0 + slowest.latency.0 / 10
     };
     let longest = visit.spikes.commands.iter().filter(fits).max_by_key(|command| command.took)?;
     let (from, busy) = (ended.saturating_sub(longest.took.0), ended + longest.took.0);
     Some(Span { reason: Reason::Command, from, until: ended, busy, who: &longest.text, thread: None })
+}
+
+/// A request of the load's own, which is a matter of microseconds: where one took long, the server had no processor meanwhile (the
+/// hypervisor had it, or the kernel did not tell who), and that is not explained by the request.
+fn is_of_the_load(text: &str, largest: Bytes) -> bool {
+    let key = text.split(' ').nth(1).unwrap_or_default();
+    let own = ["key:", "count:", "hash:", "zset:", "stream:", "vector:", "tiermark:"];
+    largest < LONG && own.iter().any(|name| key.starts_with(name))
 }
 
 /// Whether the main thread was at work for most of a command's time: what it stood still for inside a command is the cause, and the

@@ -21,6 +21,8 @@ const RUNS: usize = 20;
 
 /// And so many proofs.
 const PROOFS: usize = 20;
+/// Of a server with its allocator and buffers; what an advised bound is worth below it, nobody knows.
+const LEAST_MEMORY: u64 = 64 * basics::units::MIB;
 
 /// Says what to do.
 pub fn advise(context: &Context, args: &AdviseArgs) -> Result<ExitCode> {
@@ -87,6 +89,11 @@ pub fn advice(context: &Context, args: &GoalArgs) -> Result<Advice> {
         );
     }
     let machine = machine::read(&root);
+    if let (Some(memory), Some(ram)) = (goals.memory, machine.ram.get())
+        && memory > *ram
+    {
+        return Err(Usage(format!("--memory {memory}: this machine has {ram}")).into());
+    }
     let mut setup = machine::setup(&root);
     // What was measured here says nothing of another machine, and its room is that of the disk that the folder lies on.
     let (seen, vectors) = if root.is_live() { seen(context, &machine)? } else { Default::default() };
@@ -130,7 +137,11 @@ fn goals(args: &GoalArgs) -> Result<Goals> {
     let job: Job = args.job.parse().map_err(|why| Usage(format!("--for {why}")))?;
     let mut goals = Goals::of(job);
     if let Some(p95) = &args.p95 {
-        goals.p95 = Some(parsed::<Nanos>("--p95", p95)?);
+        let p95 = parsed::<Nanos>("--p95", p95)?;
+        goals.p95 = Some(p95).filter(|p95| p95.0 > 0);
+        if goals.p95.is_none() {
+            return Err(Usage("--p95: nothing answers in no time; write for example 5ms".to_owned()).into());
+        }
     }
     match args.loss.as_deref() {
         None => {}
@@ -139,7 +150,12 @@ fn goals(args: &GoalArgs) -> Result<Goals> {
         Some(loss) => goals.loss = Some(parsed::<Nanos>("--loss", loss)?),
     }
     if let Some(memory) = &args.memory {
-        goals.memory = Some(parsed::<Bytes>("--memory", memory)?);
+        let memory = parsed::<Bytes>("--memory", memory)?;
+        if memory.0 < LEAST_MEMORY {
+            let why = format!("a server that holds anything takes {} or more", Bytes(LEAST_MEMORY));
+            return Err(Usage(format!("--memory {memory}: {why}")).into());
+        }
+        goals.memory = Some(memory);
     }
     if let Some(payload) = &args.payload {
         goals.payload = parsed::<Bytes>("--payload", payload)?;
@@ -173,6 +189,10 @@ fn seen(context: &Context, machine: &Machine) -> Result<(Vec<Seen>, Vec<SeenVect
         let record = store.load(&head.id)?;
         // Taken from a file that another machine wrote.
         if record.run.machine.model != machine.model || record.run.machine.cpu.model != machine.cpu.model {
+            continue;
+        }
+        // Set up otherwise on purpose, it says nothing of what is recommended.
+        if record.run.plan.parameters.keys().any(|name| name.starts_with("config.")) {
             continue;
         }
         let (view, run) = (report::view(&record), head.id.to_string());

@@ -15,7 +15,7 @@ fn stall(cause: Cause, from: u64, until: u64) -> Stall {
 }
 
 fn seen(spikes: &Spikes) -> Seen<'_> {
-    Seen { spikes, p50: Nanos(200_000), elapsed: ms(10_000) }
+    Seen { spikes, p50: Nanos(200_000), elapsed: ms(10_000), largest: Bytes(64) }
 }
 
 fn of(spikes: &Spikes) -> Late {
@@ -95,14 +95,20 @@ fn a_long_command_is_found_by_its_second_and_its_length() {
 
 #[test]
 fn a_command_in_which_the_server_stood_still_is_not_what_it_stood_still_for() {
-    let commands = vec![LongCommand { second: 1004, took: ms(601), text: "GET key:000000000042".to_owned() }];
+    let command = |text: &str| vec![LongCommand { second: 1004, took: ms(601), text: text.to_owned() }];
+    let commands = command("KEYS *");
     let slowest = vec![slow(4100, 602), slow(4101, 601), slow(4300, 402)];
     let spikes = Spikes { slowest, commands, began_unix: 1_000_000_000_000, ..Spikes::default() };
     let stopped = of(&Spikes { stalls: vec![stall(Cause::Stopped, 4101, 4702)], ..spikes.clone() });
     assert_eq!((stopped.reasons.len(), stopped.reasons[0].reason), (1, Reason::Stopped));
     // A moment without the processor is no reason to look elsewhere.
-    let ran = of(&Spikes { stalls: vec![stall(Cause::Processor, 4101, 4109)], ..spikes });
-    assert_eq!(ran.reasons[0].reason, Reason::Command, "{ran:?}");
+    let ran = Spikes { stalls: vec![stall(Cause::Processor, 4101, 4109)], ..spikes };
+    assert_eq!(of(&ran).reasons[0].reason, Reason::Command, "{ran:?}");
+    // A GET of 64 B takes no such time by itself; one of many megabytes may.
+    let get = Spikes { commands: command("GET key:000000000042"), stalls: Vec::new(), ..ran };
+    assert_eq!(of(&get).reasons.len(), 0);
+    let large = late(&[Seen { largest: Bytes(64 << 20), ..seen(&get) }]).unwrap();
+    assert_eq!(large.reasons[0].reason, Reason::Command);
 }
 
 #[test]

@@ -58,7 +58,7 @@ pub fn redis(context: &Context, args: &RedisArgs) -> Result<ExitCode> {
     }
     // A server that is not there is told before there is a run of it.
     if let Some(url) = &args.url {
-        redisd::Running::at(url)?.control()?.info()?;
+        redisd::Running::at(url)?.greet()?;
     }
     let finished = match metrics {
         None => execute(context, machine, plan, args.progress)?,
@@ -223,13 +223,21 @@ pub(super) fn plan(args: &RedisArgs) -> Result<Plan> {
 pub(super) fn program(said: Option<&Path>) -> Result<PathBuf> {
     Ok(match said {
         Some(path) => {
-            std::fs::canonicalize(path).map_err(|error| Missing(format!("--server {}: {error}", path.display())))?
+            let missing = |why: &dyn std::fmt::Display| Missing(format!("--server {}: {why}", path.display()));
+            let program = std::fs::canonicalize(path).map_err(|error| missing(&error))?;
+            if !redisd::is_program(&program) {
+                return Err(missing(&"it is no program; give the path of a redis-server").into());
+            }
+            program
         }
         None => {
             redisd::find(&std::env::var_os("PATH").unwrap_or_default()).map_err(|error| Missing(error.to_string()))?
         }
     })
 }
+
+/// Settings by which a server would not be found where it was started, or would not end with the run.
+const OWN: [&str; 7] = ["bind", "daemonize", "dir", "pidfile", "port", "supervised", "unixsocket"];
 
 /// Settings of redis.conf.
 pub(super) fn settings(config: &[String]) -> Result<BTreeMap<String, String>> {
@@ -241,7 +249,13 @@ pub(super) fn settings(config: &[String]) -> Result<BTreeMap<String, String>> {
         if name.starts_with("tls-") {
             return Err(Usage(format!("--config {setting}: load redis speaks no TLS; leave it out")).into());
         }
-        settings.insert(name.to_owned(), value.to_owned());
+        // redis.conf knows no case.
+        let name = name.trim().to_lowercase();
+        if OWN.contains(&name.as_str()) {
+            let why = "where the server listens and its files lie is tiermark's own to say; leave it out";
+            return Err(Usage(format!("--config {setting}: {why}")).into());
+        }
+        settings.insert(name, value.to_owned());
     }
     Ok(settings)
 }
