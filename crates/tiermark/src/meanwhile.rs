@@ -109,7 +109,7 @@ fn shown(shared: &Shared) -> Result<()> {
     let mut told = 0;
     while !shared.ends.load(Relaxed) {
         // The terminal hands keys over as they are typed, Ctrl-C among them: what it would have done is done here.
-        if screen.ends(&live, KEYS)? {
+        if screen.ends(KEYS) {
             let _ = kill_process(getpid(), Signal::INT);
         }
         let Some(seen) = look.next(Duration::ZERO)? else { continue };

@@ -2,10 +2,15 @@
 
 use anyhow::{Context as _, Result};
 use ratatui::DefaultTerminal;
-use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use report::live::Live;
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
 use std::io::IsTerminal;
 use std::time::Duration;
+
+/// As a terminal sends them that hands over each key.
+const CTRL_C: u8 = 3;
+const ESCAPE: u8 = 27;
 
 /// The terminal, taken over until this is dropped.
 pub struct Screen(DefaultTerminal);
@@ -28,20 +33,24 @@ impl Screen {
         Ok(())
     }
 
-    /// Waits so long for a key; whether it was one that ends, or the terminal is gone. What changes the terminal's size is
-    /// drawn at once.
-    pub fn ends(&mut self, live: &Live, patience: Duration) -> Result<bool> {
-        if !event::poll(patience).unwrap_or(false) {
-            return Ok(false);
+    /// Waits so long for a key; whether it was one that ends, or the terminal is gone.
+    pub fn ends(&mut self, patience: Duration) -> bool {
+        // Read here, since crossterm's own reader turns round for ever once a terminal is gone.
+        let keys = std::io::stdin();
+        let mut asked = [PollFd::new(&keys, PollFlags::IN)];
+        let patience = Timespec::try_from(patience).ok();
+        match rustix::event::poll(&mut asked, patience.as_ref()) {
+            Ok(0) | Err(Errno::INTR) => return false,
+            Ok(_) if asked[0].revents().contains(PollFlags::IN) => {}
+            Ok(_) | Err(_) => return true,
         }
-        match event::read() {
-            Ok(Event::Key(key)) if key.kind == KeyEventKind::Press => {
-                let interrupt = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
-                Ok(interrupt || matches!(key.code, KeyCode::Char('q' | 'Q') | KeyCode::Esc))
-            }
-            Ok(Event::Resize(..)) => self.draw(live).map(|()| false),
-            Ok(_) => Ok(false),
-            Err(_) => Ok(true),
+        let mut typed = [0; 64];
+        match rustix::io::read(&keys, &mut typed) {
+            Ok(0) => true,
+            // An arrow or a function key begins with Escape, too.
+            Ok(1) => matches!(typed[0], b'q' | b'Q' | CTRL_C | ESCAPE),
+            Ok(_) | Err(Errno::INTR | Errno::AGAIN) => false,
+            Err(_) => true,
         }
     }
 }

@@ -115,6 +115,23 @@ fn the_screen_fits_80_by_24_and_is_given_back() {
     tmux.until("an echo", |screen| screen.contains("still echoes\n"));
 }
 
+/// One that went on turned round for a quarter of an hour.
+#[test]
+fn it_ends_with_its_terminal() {
+    let Some(tmux) = Tmux::start("it_ends_with_its_terminal") else { return };
+    let home = Home::new();
+    tmux.types(&started(&home, "watch"));
+    tmux.enter();
+    tmux.until("the screen", |screen| screen.contains("what happened"));
+    let pid = pid_of("watch", home.path().to_str().unwrap());
+    drop(tmux);
+    let begun = Instant::now();
+    while std::path::Path::new(&format!("/proc/{pid}")).exists() {
+        assert!(begun.elapsed() < Duration::from_secs(30), "process {pid} goes on without its terminal");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
 #[test]
 fn a_run_can_be_looked_at() {
     let Some(tmux) = Tmux::start("a_run_can_be_looked_at") else { return };

@@ -36,10 +36,10 @@ pub fn watch(context: &Context, args: &WatchArgs) -> Result<ExitCode> {
     let cancel = context::interrupted()?;
     let mut left = args.count;
     while !cancel.load(Relaxed) && left != Some(0) {
-        if let Some(screen) = &mut screen {
-            if screen.ends(&live, KEYS)? {
-                break;
-            }
+        if let Some(screen) = &mut screen
+            && screen.ends(KEYS)
+        {
+            break;
         }
         let patience = if screen.is_some() { Duration::ZERO } else { KEYS };
         let Some(seen) = look.next(patience)? else { continue };
