@@ -34,7 +34,8 @@ impl Pages {
             // Ended by `unblock`.
             while let Ok(request) = asked.recv() {
                 let (kind, body) = answer(request.url(), weight);
-                let mut response = Response::from_data(body);
+                // Whole, with its length.
+                let mut response = Response::from_data(body).with_chunked_threshold(usize::MAX);
                 for (name, value) in [("Content-Type", kind), ("Cache-Control", "max-age=3600")] {
                     if let Ok(header) = Header::from_bytes(name, value) {
                         response.add_header(header);

@@ -85,7 +85,7 @@ fn a_build_is_timed_and_says_what_of_heat_it_cannot_see() {
         let words = ["load", "build", "--compiler", compiler, "--builds", "1", "--units", "4", "--jobs", "2", "--json"];
         let run = home.run(&[&words[..], &["--progress", "never"]].concat()).code(0).json();
         let row = &run["rows"][0];
-        has_keys(row, "tier build_s files_per_minute cpu_percent visits why");
+        has_keys(row, "tier build_s files_per_minute visits why");
         assert!(row["build_s"].as_f64().unwrap() > 0.0, "{row}");
         assert!(row.get("minutes_to_throttling").is_some() || row.to_string().contains("thrott"), "{row}");
     }
