@@ -5,6 +5,7 @@ mod area;
 mod ballast;
 mod behind;
 mod lay;
+mod paged;
 mod served;
 mod toucher;
 mod watchdog;
@@ -198,7 +199,8 @@ impl Pressing {
         let file = self.areas.first().filter(|_| mapped(&self.spec)).map(|area| area.path().to_owned());
         let work = self.spec.work.clone();
         let watched = self.spec.curve.is_some();
-        let task = Task { job: job.clone(), size: self.spec.size, groups: self.groups(), work, file, watched };
+        let (groups, pager) = (self.groups(), self.spec.pager);
+        let task = Task { job: job.clone(), size: self.spec.size, groups, work, file, watched, pager };
         let of_group = self.cgroup.as_ref().and_then(Cgroup::pressure);
         let watchdog = Watchdog::new(&self.spec.pressure, of_group);
         let mut watch = Watch { sink, pressing: self, watchdog, load: None };
@@ -211,13 +213,15 @@ impl Pressing {
                     program: &self.program,
                     groups: self.groups(),
                     watched,
+                    pager,
                 };
                 served::run(serving, job, &needs, cancel, &mut watch)
             }
         };
         let mut load = watch.load.unwrap_or_else(|| self.load());
         match result {
-            Ok(Touched { outcome, filled, tokens, prompt, busy, lay, watched, ended_early }) => {
+            Ok(Touched { outcome, filled, tokens, prompt, busy, lay, watched, paged, ended_early }) => {
+                load.paged = paged.map(Box::new);
                 load.watched = watched.map(|watched| Box::new(self.asked(watched)));
                 load.faults = outcome.faults.clone();
                 load.filled = filled.map(|time| (self.spec.size, time));

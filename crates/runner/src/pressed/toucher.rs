@@ -3,12 +3,13 @@
 //! measuring process itself stays outside of the limit. It ends when its standard input does.
 
 use super::ballast::Errand;
+use super::paged::Paging;
 use super::watched::Watcher;
 use super::{Heard, lay, weights};
 use crate::RunError;
 use basics::curve::Watched;
 use basics::decoding::Lay;
-use basics::pressure::Work;
+use basics::pressure::{Paged, Work};
 use basics::{Bytes, EngineUse, Interval, Job, Latencies, Nanos, Side};
 use engine::{Control, Ended, Outcome};
 use serde::{Deserialize, Serialize};
@@ -46,6 +47,9 @@ pub struct Task {
     /// It is watched for its memory curve.
     #[serde(default)]
     pub watched: bool,
+    /// The pager is beside it.
+    #[serde(default)]
+    pub pager: bool,
 }
 
 /// What it tells.
@@ -278,6 +282,8 @@ pub(crate) struct Touched {
     pub busy: Option<Nanos>,
     /// Where its bytes were, once they were filled.
     pub lay: Vec<Lay>,
+    /// What the pager did for it.
+    pub paged: Option<Paged>,
     /// What its memory curve stands on, where it was watched for it.
     pub watched: Option<Watched>,
     /// Why it was ended before its time.
@@ -315,6 +321,7 @@ pub(crate) fn run(
     let (mut filled, mut filling, mut ended_early) = (None, Bytes(0), None);
     let mut watch = lay::Watch::default();
     let mut watcher = None;
+    let mut paging = None;
     loop {
         watch.look(child.id());
         if ended_early.is_none() && !cancel.load(Relaxed) {
@@ -352,16 +359,18 @@ pub(crate) fn run(
                 filled = Some(time);
                 watch.begin();
                 watcher = task.watched.then(|| Watcher::of(child.id()));
+                paging = task.pager.then(|| Paging::of(program, child.id()));
             }
             Told::Interval(interval) => listener.heard(Heard::Interval(&interval)),
             Told::Done(account) => {
                 let watched = watcher.map(Watcher::end);
+                let paged = paging.map(Paging::end);
                 listener.done();
                 let (tokens, busy) = (account.tokens.clone(), account.busy);
                 end.ask(&mut child);
                 wait(&mut child);
                 let (outcome, lay) = (account.outcome(), watch.seen);
-                return Ok(Touched { outcome, filled, tokens, prompt: None, busy, lay, watched, ended_early });
+                return Ok(Touched { outcome, filled, tokens, prompt: None, busy, lay, watched, paged, ended_early });
             }
             Told::Failed(what) => {
                 wait(&mut child);
