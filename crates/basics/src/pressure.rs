@@ -25,6 +25,9 @@ pub struct Pressed {
     /// It is watched for its memory curve meanwhile, for these limits, or for some of our choice where there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub curve: Option<Vec<Bytes>>,
+    /// The pager keeps its next pages ahead of it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pager: bool,
 }
 
 /// What a process under pressure does with its memory.
@@ -221,12 +224,36 @@ pub struct Load {
     pub generated: Option<Box<Generated>>,
     /// Its memory curve, where that was asked for.
     pub watched: Option<Box<Watched>>,
+    /// What the pager did for it, where it was asked to.
+    pub paged: Option<Box<Paged>>,
     /// Of a Redis server.
     pub redis: Option<Box<crate::redis::Served>>,
     /// Of a browser.
     pub browsed: Option<Box<Browsed>>,
     /// Of a compilation.
     pub built: Option<Box<Built>>,
+}
+
+/// What the pager did, at its end.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Paged {
+    /// What the process goes through in a lap, and what of it was meant to stay.
+    pub cycle: Bytes,
+    /// The kept part.
+    pub kept: Bytes,
+    /// Laps that were followed, and what the last one took.
+    pub laps: u64,
+    /// The last lap.
+    pub lap: Nanos,
+    /// The lap before it was helped.
+    pub lap_before: Nanos,
+    /// Brought in ahead.
+    pub ahead: Bytes,
+    /// The pager's own CPU time.
+    pub cpu: Nanos,
+    /// Why it could not, where it could not.
+    pub trouble: Option<String>,
 }
 
 /// A swap area as it was seen.

@@ -4,7 +4,7 @@ use crate::format::{Profile, ProfileError};
 use std::sync::LazyLock;
 
 /// In the order of the articles.
-const FILES: [&str; 13] = [
+const FILES: [&str; 14] = [
     include_str!("../data/profiles/sd-evo-pi5.toml"),
     include_str!("../data/profiles/nvme-usb3-pi5.toml"),
     include_str!("../data/profiles/sata-usb3-pi5.toml"),
@@ -18,6 +18,7 @@ const FILES: [&str; 13] = [
     include_str!("../data/profiles/p4800x.toml"),
     include_str!("../data/profiles/p3700.toml"),
     include_str!("../data/profiles/micron-9100.toml"),
+    include_str!("../data/profiles/disk-425.toml"),
 ];
 
 /// All profiles that are shipped.

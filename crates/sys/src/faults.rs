@@ -112,7 +112,18 @@ impl Faults {
     /// `NotFound` when there is no such process, `PermissionDenied` when the kernel does not let this user look
     /// (`kernel.perf_event_paranoid`, another user's process, seccomp), `Unsupported` without perf events, each with what helps.
     pub fn open(pid: u32, period: u64) -> io::Result<Self> {
-        Self::with(pid, &[SW_PAGE_FAULTS_MIN, SW_PAGE_FAULTS_MAJ], period, false)
+        Self::sampled(pid, period, period)
+    }
+
+    /// The same with a period of minor faults, none of which are told where it is 0, and another of major ones.
+    ///
+    /// # Errors
+    /// As [`Faults::open`].
+    pub fn sampled(pid: u32, minor: u64, major: u64) -> io::Result<Self> {
+        match minor {
+            0 => Self::with(pid, &[(SW_PAGE_FAULTS_MAJ, major)], false),
+            _ => Self::with(pid, &[(SW_PAGE_FAULTS_MIN, minor), (SW_PAGE_FAULTS_MAJ, major)], false),
+        }
     }
 
     /// The same for every fault, with how long each took; twice as costly, and therefore paused at first: see
@@ -121,10 +132,10 @@ impl Faults {
     /// # Errors
     /// As [`Faults::open`].
     pub fn timed(pid: u32) -> io::Result<Self> {
-        Self::with(pid, &[SW_PAGE_FAULTS, SW_PAGE_FAULTS_MIN, SW_PAGE_FAULTS_MAJ], 1, true)
+        Self::with(pid, &[SW_PAGE_FAULTS, SW_PAGE_FAULTS_MIN, SW_PAGE_FAULTS_MAJ].map(|kind| (kind, 1)), true)
     }
 
-    fn with(pid: u32, kinds: &[u64], period: u64, paused: bool) -> io::Result<Self> {
+    fn with(pid: u32, kinds: &[(u64, u64)], paused: bool) -> io::Result<Self> {
         let mut faults = Faults {
             pid,
             rings: Vec::new(),
@@ -145,7 +156,7 @@ impl Faults {
             }
             for tid in fresh {
                 for (nth, cpu) in cpus.iter().enumerate() {
-                    faults.add(tid, (nth, *cpu), kinds, period)?;
+                    faults.add(tid, (nth, *cpu), kinds)?;
                 }
             }
         }
@@ -162,9 +173,9 @@ impl Faults {
     }
 
     /// One thread on one processor; a thread that has ended meanwhile is left out.
-    fn add(&mut self, tid: u32, (nth, cpu): (usize, i32), kinds: &[u64], period: u64) -> io::Result<()> {
-        for kind in kinds {
-            let event = match self.event(tid, cpu, *kind, period) {
+    fn add(&mut self, tid: u32, (nth, cpu): (usize, i32), kinds: &[(u64, u64)]) -> io::Result<()> {
+        for (kind, period) in kinds {
+            let event = match self.event(tid, cpu, *kind, *period) {
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Ok(()),
                 event => event.map_err(|error| explained(error, self.pid))?,
             };

@@ -2,6 +2,7 @@
 
 mod load;
 mod moving;
+mod pager;
 mod settings;
 
 pub use load::{
@@ -9,6 +10,7 @@ pub use load::{
     RedisLink, RedisLose, Replaced, Server, SwapArgs, VectorsArgs,
 };
 pub use moving::{BootPlace, MoveArgs, RootFs, TableStyle};
+pub use pager::{PagerArgs, PagerBenchArgs, PagerVerb};
 pub use settings::{AdviseArgs, ApplyArgs, GoalArgs, ProveArgs, RevertArgs, StatusArgs};
 
 use anyhow::Result;
@@ -150,6 +152,12 @@ pub enum Verb {
     /// Say how many tokens a second a language model would make, without running it: on a disk that nobody has bought yet, from
     /// published figures, or on this machine, with a probe.
     Predict(Box<PredictArgs>),
+    /// Keep an unmodified program's next pages ahead of it, where its memory does not fit.
+    ///
+    /// Learns from its page faults in which order it goes through its memory, has what comes next brought in at the disk's own rate,
+    /// sends out what was just used, and keeps as much as fits. Where there is no order or no gain it does nothing. All of it is
+    /// advice to the kernel: no byte changes, and nothing stays behind. Needs root, or CAP_SYS_NICE, CAP_SYS_PTRACE and CAP_PERFMON.
+    Pager(PagerArgs),
     /// Say what should be set up differently on this machine for what it is for, and why.
     ///
     /// Prints recommendations, each with what it stands on (a run of this machine before anything published), what it costs, and

@@ -12,6 +12,7 @@ mod manuals;
 mod methods;
 mod models;
 mod moving;
+mod pager;
 mod predict;
 mod profile;
 mod profiles;
@@ -48,6 +49,7 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
         Verb::Load(LoadVerb::Swap(args)) => args.pressed.dry_run,
         Verb::Load(LoadVerb::Decode(args)) => args.pressed.dry_run,
         Verb::Load(LoadVerb::Llm(args)) => args.pressed.dry_run,
+        Verb::Pager(args) => args.action.is_none(),
         Verb::Predict(args) => !args.probe,
         _ => false,
     };
@@ -70,6 +72,7 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
         Verb::Import { file } => import::import(&context, &file),
         Verb::Emulate(args) => emulate::emulate(&context, &args),
         Verb::Load(verb) => load::load(&context, &verb),
+        Verb::Pager(args) => pager::pager(&context, &args),
         Verb::Predict(args) => predict::predict(&context, &args),
         Verb::Advise(args) => advise::advise(&context, &args),
         Verb::Rules => advise::rules(&context),

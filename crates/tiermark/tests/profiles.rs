@@ -11,14 +11,14 @@ fn words(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn all_thirteen_are_listed_and_one_is_a_form_for_others() {
+fn all_are_listed_and_one_is_a_form_for_others() {
     let home = Home::new();
     let list = home.json(&words("profiles"));
     let names: Vec<_> = list["profiles"].as_array().unwrap().iter().map(|p| p["name"].as_str().unwrap()).collect();
     assert_eq!(
         names.join(" "),
         "sd-evo-pi5 nvme-usb3-pi5 sata-usb3-pi5 optane-pi5 ram-pi5 zram-pi5 sd-pi3 ssd-usb2-pi3 microsd-u3 ssd-usb-pi \
-         p4800x p3700 micron-9100"
+         p4800x p3700 micron-9100 disk-425"
     );
     let optane = &list["profiles"][3];
     assert_eq!(optane["fields"]["link"]["bandwidth_MBps"], 443.0);

@@ -58,6 +58,7 @@ impl Request {
                 swap: swap.clone(),
                 work: Work::Build(Box::new(building.clone())),
                 curve: None,
+                pager: false,
             }));
         }
         for _ in 0..self.repeat.max(1) {

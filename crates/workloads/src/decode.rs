@@ -131,6 +131,7 @@ impl Request {
                 swap,
                 work,
                 curve: self.curve.clone(),
+                pager: false,
             }));
         }
         let mut plan = Plan {

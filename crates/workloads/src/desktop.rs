@@ -134,6 +134,7 @@ impl Request {
                 swap: Swap { areas, zswap, ..Swap::default() },
                 work: Work::Browse(Box::new(self.browsing.clone())),
                 curve: None,
+                pager: false,
             }));
         }
         for round in 0..self.repeat.max(1) {

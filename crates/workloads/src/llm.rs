@@ -81,6 +81,7 @@ impl Request {
                     swap,
                     work,
                     curve: self.curve.clone(),
+                    pager: false,
                 }));
             }
         }

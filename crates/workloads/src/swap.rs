@@ -74,6 +74,7 @@ impl Request {
                 swap,
                 work: Work::Touch,
                 curve: self.curve.clone(),
+                pager: false,
             })
         });
         let mut plan = Plan {

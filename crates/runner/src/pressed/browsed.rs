@@ -266,6 +266,7 @@ pub(super) fn run(
         busy: None,
         lay: Vec::new(),
         watched: None,
+        paged: None,
         ended_early,
         browsed: Some(seen),
         built: None,

@@ -198,6 +198,7 @@ pub(super) fn run(
         busy: None,
         lay: Vec::new(),
         watched: None,
+        paged: None,
         ended_early,
         browsed: None,
         built: Some(seen),

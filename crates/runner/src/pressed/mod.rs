@@ -7,6 +7,7 @@ mod behind;
 mod browsed;
 mod built;
 mod lay;
+mod paged;
 mod pool;
 mod program;
 mod served;
@@ -208,7 +209,8 @@ impl Pressing {
         let work = self.spec.work.clone();
         let watched = self.spec.curve.is_some();
         let faults = self.cgroup.as_ref().and_then(Cgroup::major_faults);
-        let task = Task { job: job.clone(), size: self.spec.size, groups: self.groups(), work, file, watched };
+        let (groups, pager) = (self.groups(), self.spec.pager);
+        let task = Task { job: job.clone(), size: self.spec.size, groups, work, file, watched, pager };
         let of_group = self.cgroup.as_ref().and_then(Cgroup::pressure);
         let watchdog = Watchdog::new(&self.spec.pressure, of_group);
         let mut watch = Watch { sink, pressing: self, watchdog, load: None };
@@ -221,6 +223,7 @@ impl Pressing {
                     program: &self.program,
                     groups: self.groups(),
                     watched,
+                    pager,
                 };
                 served::run(serving, job, &needs, cancel, &mut watch)
             }
@@ -237,13 +240,14 @@ impl Pressing {
         };
         let mut load = watch.load.unwrap_or_else(|| self.load());
         match result {
-            Ok(Touched { outcome, filled, tokens, prompt, busy, lay, watched, ended_early, browsed, built }) => {
+            Ok(Touched { outcome, filled, tokens, prompt, busy, lay, watched, paged, ended_early, browsed, built }) => {
                 let (before, now) = (faults, self.cgroup.as_ref().and_then(Cgroup::major_faults));
                 load.browsed = browsed.map(|browsed| {
                     let major_faults = now.zip(before).map(|(now, before)| now.saturating_sub(before));
                     Box::new(Browsed { major_faults, ..browsed })
                 });
                 load.built = built.map(Box::new);
+                load.paged = paged.map(Box::new);
                 load.watched = watched.map(|watched| Box::new(self.asked(watched)));
                 load.faults = outcome.faults.clone();
                 load.filled = filled.map(|time| (self.spec.size, time));

@@ -4,11 +4,13 @@
 use super::Heard;
 use super::ballast::Errand;
 use super::lay;
+use super::paged::Paging;
 use super::toucher::{Listener, Touched, Trouble};
 use super::watched::Watcher;
 use crate::RunError;
 use basics::curve::Watched;
 use basics::decoding::{Server, Serving, Source};
+use basics::pressure::Paged;
 use basics::{EngineUse, Interval, Job, Latencies, Nanos, Side, job};
 use change::{Folder, Helper, Journal};
 use engine::{Ended, Outcome};
@@ -60,6 +62,8 @@ pub(super) struct Needs<'a> {
     pub groups: Vec<PathBuf>,
     /// It is watched for its memory curve.
     pub watched: bool,
+    /// The pager is beside it.
+    pub pager: bool,
 }
 
 /// What is heard from the thread that asks.
@@ -90,6 +94,7 @@ pub(super) fn run(
     let (sender, events) = channel();
     let (client, blob) = (process.client.clone(), process.blob.take());
     let mut seen = Seen::new(serving, job.interval);
+    seen.paging = needs.pager.then(|| Paging::of(needs.program, process.pid));
     let result = std::thread::scope(|scope| {
         let (enough, loads) = (&enough, matches!(serving.server, Server::Ollama));
         let (pid, there) = (process.pid, process.started.is_none());
@@ -137,6 +142,7 @@ pub(super) fn run(
             match events.recv_timeout(LOOK) {
                 Ok(Event::Over(result)) => {
                     seen.watched = seen.watcher.take().map(Watcher::end);
+                    seen.paged = seen.paging.take().map(Paging::end);
                     listener.done();
                     return *result;
                 }
@@ -350,6 +356,8 @@ struct Seen {
     all: Side,
     watch: lay::Watch,
     watcher: Option<Watcher>,
+    paging: Option<Paging>,
+    paged: Option<Paged>,
     watched: Option<Watched>,
     ended_early: Option<String>,
 }
@@ -367,6 +375,8 @@ impl Seen {
             all: Side::default(),
             watch: lay::Watch::default(),
             watcher: None,
+            paging: None,
+            paged: None,
             watched: None,
             ended_early: None,
         }
@@ -453,6 +463,7 @@ impl Seen {
             tokens: self.tokens,
             busy: None,
             lay: self.watch.seen,
+            paged: self.paged,
             watched: self.watched,
             ended_early: self.ended_early,
             browsed: None,

@@ -3,13 +3,14 @@
 //! measuring process itself stays outside of the limit. It ends when its standard input does.
 
 use super::ballast::Errand;
+use super::paged::Paging;
 use super::watched::Watcher;
 use super::{Heard, lay, weights};
 use crate::RunError;
 use basics::curve::Watched;
 use basics::decoding::Lay;
 use basics::desktop::{Browsed, Built};
-use basics::pressure::Work;
+use basics::pressure::{Paged, Work};
 use basics::{Bytes, EngineUse, Interval, Job, Latencies, Nanos, Side};
 use engine::{Control, Ended, Outcome};
 use serde::{Deserialize, Serialize};
@@ -47,6 +48,9 @@ pub struct Task {
     /// It is watched for its memory curve.
     #[serde(default)]
     pub watched: bool,
+    /// The pager is beside it.
+    #[serde(default)]
+    pub pager: bool,
 }
 
 /// What it tells.
@@ -281,6 +285,8 @@ pub(crate) struct Touched {
     pub busy: Option<Nanos>,
     /// Where its bytes were, once they were filled.
     pub lay: Vec<Lay>,
+    /// What the pager did for it.
+    pub paged: Option<Paged>,
     /// What its memory curve stands on, where it was watched for it.
     pub watched: Option<Watched>,
     /// Why it was ended before its time.
@@ -322,6 +328,7 @@ pub(crate) fn run(
     let (mut filled, mut filling, mut ended_early) = (None, Bytes(0), None);
     let mut watch = lay::Watch::default();
     let mut watcher = None;
+    let mut paging = None;
     loop {
         watch.look(child.id());
         if ended_early.is_none() && !cancel.load(Relaxed) {
@@ -359,10 +366,12 @@ pub(crate) fn run(
                 filled = Some(time);
                 watch.begin();
                 watcher = task.watched.then(|| Watcher::of(child.id()));
+                paging = task.pager.then(|| Paging::of(program, child.id()));
             }
             Told::Interval(interval) => listener.heard(Heard::Interval(&interval)),
             Told::Done(account) => {
                 let watched = watcher.map(Watcher::end);
+                let paged = paging.map(Paging::end);
                 listener.done();
                 let (tokens, busy) = (account.tokens.clone(), account.busy);
                 end.ask(&mut child);
@@ -376,6 +385,7 @@ pub(crate) fn run(
                     busy,
                     lay,
                     watched,
+                    paged,
                     ended_early,
                     browsed: None,
                     built: None,

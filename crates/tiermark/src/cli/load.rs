@@ -114,6 +114,9 @@ pub struct PressedArgs {
     /// between them), or at some that are worth asking for. Takes up to a tenth of its speed, which is told.
     #[arg(long, value_name = "LIMIT,…", num_args = 0..=1, default_missing_value = "")]
     pub curve: Option<String>,
+    /// Have the pager keep its next pages ahead of it meanwhile (`tiermark pager`).
+    #[arg(long)]
+    pub pager: bool,
     /// Say what would be done, and do nothing.
     #[arg(long)]
     pub dry_run: bool,

@@ -16,6 +16,7 @@ use crate::exit::{Missing, Usage};
 use crate::verbs::run::execute;
 use crate::{exit, out};
 use anyhow::Result;
+use basics::plan::Target;
 use basics::pressure::Pressure;
 use basics::{Bytes, Plan};
 use machine::{Machine, Root};
@@ -72,6 +73,13 @@ pub(super) fn parsed<T: FromStr<Err: std::fmt::Display>>(option: &str, text: &st
 }
 
 fn carry_out(context: &Context, args: &PressedArgs, plan: impl FnOnce(&Machine) -> Result<Plan>) -> Result<ExitCode> {
+    let plan = |machine: &Machine| {
+        let mut plan = plan(machine)?;
+        if args.pager {
+            helped(&mut plan);
+        }
+        Ok(plan)
+    };
     go(context, (args.dry_run, args.progress), true, plan)
 }
 
@@ -105,6 +113,16 @@ fn go(
         out::show(&report::terminal::run(&record, &context.style), &context.style)?;
     }
     Ok(exit::of_run(&finished))
+}
+
+/// The pager is beside each process.
+pub(super) fn helped(plan: &mut Plan) {
+    for target in &mut plan.targets {
+        if let Target::Pressed(pressed) = target {
+            pressed.pager = true;
+        }
+    }
+    plan.parameters.insert("pager".to_owned(), "yes".to_owned());
 }
 
 /// Where nothing but the locked memory limits the run, other programs wait with it.

@@ -1,0 +1,595 @@
+//! Following a program through its cycle: where it is by its faults, what is asked for ahead of it, what is sent out behind it, and
+//! what stays. A state machine: it is told of faults and of the room that there is, and does everything through [`World`].
+
+use crate::cycle::Cycle;
+use crate::keep::Keep;
+use crate::units::{Id, UNIT};
+use std::collections::HashMap;
+
+/// Units of which a thread may be ahead of what was asked for and still be where it is expected.
+const SLIP: i64 = 64;
+/// Faults in a row elsewhere that say that the program has gone there.
+const JUMP: u32 = 6;
+/// Threads that were not seen for so long do not hold up what goes out, in ns.
+const QUIET: u64 = 300_000_000;
+/// Predictability is judged over so long, in ns, and over so many units at least.
+const SLICE: u64 = 500_000_000;
+const SLICE_UNITS: u32 = 24;
+/// More units that were not expected than this part of all that were touched, and the cycle is over. Units, not major faults: where all
+/// goes well, those alone are left that were not expected.
+const ASTRAY: f64 = 0.25;
+/// Units of which another fault is no news.
+const NO_NEWS: usize = 16;
+/// Distance behind the slowest thread at which units go out, in units: at first, and at least.
+const LAG: f64 = 16.0;
+const LAG_LEAST: f64 = 4.0;
+const LAG_MOST: f64 = 128.0;
+/// Units sent out too soon, within a few MB, before more is left behind.
+const EARLY: u32 = 3;
+/// Looked at once more so many units before they are used.
+const NEAR: i64 = 24;
+/// Units looked at in one go.
+const AT_ONCE: usize = 256;
+/// Kept units sent out at once when the kept part becomes smaller.
+const SWEEP: usize = 64;
+
+/// Where the pages of a unit are, a bit for each.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Look {
+    /// In the program's page table.
+    pub present: u64,
+    /// To be read when they are touched.
+    pub absent: u64,
+    /// Bytes of a page.
+    pub page: u32,
+}
+
+impl Look {
+    fn bytes(&self, pages: u64) -> u32 {
+        pages.count_ones() * self.page
+    }
+}
+
+/// What is done to the program's memory.
+pub trait World {
+    /// Where a unit is now.
+    fn look(&mut self, unit: Id) -> Look;
+    /// Bring these pages of it in.
+    fn ahead(&mut self, unit: Id, pages: u64);
+    /// Send it out.
+    fn behind(&mut self, unit: Id);
+}
+
+/// What became of it so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Tally {
+    /// Laps.
+    pub laps: u64,
+    /// Bytes asked for.
+    pub asked: u64,
+    /// Bytes sent out.
+    pub sent: u64,
+    /// Major faults of units of the cycle, and of others.
+    pub expected: u64,
+    pub unexpected: u64,
+    /// Kept bytes that were gone.
+    pub lost: u64,
+    /// Units that were touched again just after they went.
+    pub early: u64,
+    /// The last lap, in ns.
+    pub lap: u64,
+}
+
+/// Following.
+#[derive(Debug)]
+pub struct Follow {
+    cycle: Cycle,
+    /// Places counted on and on: the foremost thread's, the next to ask for, the next to send out.
+    front: i64,
+    asked: i64,
+    near: i64,
+    behind: i64,
+    /// Bytes asked for and not passed.
+    outstanding: u64,
+    /// Bytes that may be.
+    window: u64,
+    /// For the cycle, and all that comes and goes with it; all there is where nothing says otherwise.
+    room: u64,
+    part: f32,
+    keep: Keep,
+    lag: f64,
+    threads: HashMap<u32, (i64, u64)>,
+    jump: Option<(i64, u32)>,
+    slice: (u64, u32, u32),
+    news: [Id; NO_NEWS],
+    astray: bool,
+    /// Places that go out because less is kept: the next, and how many are left.
+    sweep: (usize, usize),
+    early_run: (i64, u32),
+    early_in_lap: u32,
+    lap_began: (i64, u64),
+    slow_now: i64,
+    tally: Tally,
+}
+
+impl Follow {
+    /// Along these units, with the program at the first.
+    pub fn new(order: &[Id], room: u64, now: u64) -> Self {
+        let cycle = Cycle::new(order, UNIT as u32);
+        let n = cycle.len();
+        let mut follow = Follow {
+            cycle,
+            front: 0,
+            asked: 1,
+            near: 1,
+            behind: 0,
+            outstanding: 0,
+            window: 0,
+            room,
+            part: 0.0,
+            keep: Keep::default(),
+            lag: LAG,
+            threads: HashMap::new(),
+            jump: None,
+            slice: (now, 0, 0),
+            news: [Id::MAX; NO_NEWS],
+            astray: false,
+            sweep: (0, n),
+            early_run: (0, 0),
+            early_in_lap: 0,
+            lap_began: (0, now),
+            slow_now: 0,
+            tally: Tally::default(),
+        };
+        follow.resize();
+        follow
+    }
+
+    fn len(&self) -> i64 {
+        self.cycle.len() as i64
+    }
+
+    fn index(&self, place: i64) -> usize {
+        place.rem_euclid(self.len()) as usize
+    }
+
+    /// So much room is there now.
+    pub fn room(&mut self, room: u64) {
+        if room.abs_diff(self.room) > self.room / 16 {
+            self.keep.changed();
+        }
+        self.room = room;
+        self.resize();
+    }
+
+    fn resize(&mut self) {
+        self.window = (self.room / 72).clamp(4 << 20, 16 << 20);
+        let all = self.cycle.bytes().max(1);
+        let moving = |part: f64| self.window + ((1.0 - part) * self.lag * UNIT as f64) as u64;
+        let kept = self.keep.bytes(self.room, moving(f64::from(self.part)));
+        let part = if self.room >= all + moving(1.0) + self.keep.slack() { 1.0 } else { kept as f32 / all as f32 };
+        let part = part.clamp(0.0, 1.0);
+        if part < self.part - 0.04 {
+            // It will not wait until the program has passed everything.
+            self.sweep = (self.index(self.asked), self.cycle.len());
+        }
+        self.part = part;
+    }
+
+    /// Bytes that are kept.
+    pub fn kept(&self) -> u64 {
+        (f64::from(self.part) * self.cycle.bytes() as f64) as u64
+    }
+
+    /// The nearest place of a unit, as a distance from the front: what is expected there first.
+    fn distance(&self, unit: Id) -> Option<i64> {
+        let n = self.len();
+        let at = self.front.rem_euclid(n);
+        let reach = self.reach();
+        let mut best: Option<i64> = None;
+        for place in self.cycle.places(unit) {
+            let forth = (place as i64 - at).rem_euclid(n);
+            for d in [forth, forth - n] {
+                let better = match best {
+                    None => true,
+                    Some(best) => {
+                        let inside = |d: i64| (-self.back()..=reach).contains(&d);
+                        (inside(d) && !inside(best)) || (inside(d) == inside(best) && d.abs() < best.abs())
+                    }
+                };
+                if better {
+                    best = Some(d);
+                }
+            }
+        }
+        best
+    }
+
+    fn reach(&self) -> i64 {
+        (self.asked - self.front + SLIP).min(self.len() / 2)
+    }
+
+    fn back(&self) -> i64 {
+        (self.lag as i64 + 512).min(self.len() / 3)
+    }
+
+    /// A fault of the program: at this unit, if it is one that is known, by this thread, at this time.
+    pub fn fault(&mut self, unit: Option<Id>, thread: u32, major: bool, now: u64) {
+        if self.astray {
+            return;
+        }
+        let distance = unit.and_then(|unit| self.distance(unit));
+        let Some(d) = distance else {
+            if major {
+                // Much of it was in memory while it was learned, and turns up now.
+                if self.tally.laps < 2 {
+                    self.tally.unexpected += 1;
+                } else {
+                    self.judge(unit.unwrap_or(Id::MAX - 1), false, major);
+                }
+                if let Some(unit) = unit {
+                    let place = self.index(self.front);
+                    self.cycle.turned_up(place, unit);
+                }
+            }
+            return;
+        };
+        let place = self.front + d;
+        if d > self.reach() || -d > self.back() {
+            if let Some(unit) = unit.filter(|_| major) {
+                self.judge(unit, false, major);
+            }
+            self.elsewhere(place, now);
+            return;
+        }
+        self.jump = None;
+        self.judge(unit.unwrap_or(Id::MAX), true, major);
+        if major {
+            let index = self.index(place);
+            // All of it may be wanted again.
+            self.cycle.get_mut(index).skip = 0;
+            self.early(place);
+        }
+        if self.threads.len() > 64 {
+            self.threads.retain(|_, (_, seen)| now.saturating_sub(*seen) < QUIET);
+        }
+        self.threads.insert(thread, (place, now));
+        if d > 0 {
+            self.advance(place, now);
+        }
+    }
+
+    /// A unit that was sent out may be wanted again: because a thread is further behind than was thought, or because the program
+    /// uses it in more places than one.
+    fn early(&mut self, place: i64) {
+        let index = self.index(place);
+        if place >= self.behind || self.cycle.get(index).rank < self.part {
+            return;
+        }
+        self.tally.early += 1;
+        self.early_in_lap += 1;
+        // One that was early before is always so.
+        if (self.front - place) as f64 > 2.0 * self.lag + LAG || self.cycle.is_early(index) {
+            self.cycle.pin(index);
+            return;
+        }
+        let (at, count) = self.early_run;
+        self.early_run = if self.front - at < 64 { (at, count + 1) } else { (self.front, 1) };
+        if self.early_run.1 >= EARLY {
+            self.early_run = (self.front, 0);
+            self.lag = (self.lag * 1.5).min(LAG_MOST).min(self.len() as f64 / 8.0);
+        }
+    }
+
+    fn judge(&mut self, unit: Id, expected: bool, major: bool) {
+        self.tally.expected += u64::from(expected && major);
+        self.tally.unexpected += u64::from(!expected);
+        if !self.news.contains(&unit) {
+            self.news.rotate_right(1);
+            self.news[0] = unit;
+            let (_, good, bad) = &mut self.slice;
+            *(if expected { good } else { bad }) += 1;
+        }
+    }
+
+    fn elsewhere(&mut self, place: i64, now: u64) {
+        let count = match self.jump {
+            Some((before, count)) if (0..=SLIP).contains(&(place - before)) => count + 1,
+            _ => 1,
+        };
+        self.jump = Some((place, count));
+        if count >= JUMP {
+            self.jump = None;
+            for at in 0..self.cycle.len() {
+                self.cycle.get_mut(at).asked = 0;
+            }
+            let place = place.rem_euclid(self.len());
+            (self.front, self.asked, self.behind, self.outstanding) = (place, place + 1, place, 0);
+            self.near = place + 1;
+            self.threads.clear();
+            self.lap_began = (place, now);
+        }
+    }
+
+    fn advance(&mut self, to: i64, now: u64) {
+        for place in self.front..to {
+            let index = self.index(place);
+            let entry = self.cycle.get_mut(index);
+            let asked = std::mem::take(&mut entry.asked);
+            self.outstanding = self.outstanding.saturating_sub(u64::from(asked));
+        }
+        self.front = to;
+        self.asked = self.asked.max(to + 1);
+        self.near = self.near.max(to + 1);
+        if self.front - self.lap_began.0 >= self.len() {
+            self.lap(now);
+        }
+    }
+
+    fn lap(&mut self, now: u64) {
+        self.tally.laps += 1;
+        self.tally.lap = now.saturating_sub(self.lap_began.1);
+        self.lap_began = (self.front, now);
+        if std::mem::take(&mut self.early_in_lap) as f64 <= 2.0 + self.len() as f64 / 400.0 {
+            self.lag = (self.lag * 0.7).max(LAG_LEAST);
+        }
+        let kept = self.kept();
+        self.keep.lap(self.room, kept);
+        if let Some(moved) = self.cycle.renew(UNIT as u32) {
+            let old = moved.len() as i64 - 1;
+            if self.cycle.len() == 0 {
+                self.astray = true;
+                return;
+            }
+            let new = self.len();
+            let to = |place: i64| place.div_euclid(old) * new + moved[place.rem_euclid(old) as usize] as i64;
+            (self.front, self.asked, self.behind) = (to(self.front), to(self.asked), to(self.behind));
+            self.lap_began.0 = to(self.lap_began.0);
+            self.early_run = (self.front, 0);
+            self.near = to(self.near);
+            self.threads.values_mut().for_each(|(place, _)| *place = to(*place));
+            self.asked = self.asked.max(self.front + 1);
+            self.outstanding = (0..self.cycle.len()).map(|at| u64::from(self.cycle.get(at).asked)).sum();
+        }
+        self.resize();
+    }
+
+    /// Does what is to be done now.
+    pub fn act(&mut self, world: &mut impl World, now: u64) {
+        if self.astray {
+            return;
+        }
+        let (since, good, bad) = self.slice;
+        if now.saturating_sub(since) >= SLICE {
+            let all = good + bad;
+            self.astray |= all >= SLICE_UNITS && f64::from(bad) > ASTRAY * f64::from(all);
+            self.slice = (now, 0, 0);
+        }
+        self.send_out(world, now);
+        self.ask(world);
+        self.ask_again(world);
+        self.sweep(world);
+        let kept = self.kept();
+        if self.keep.is_hurt(kept) {
+            self.keep.lap(self.room, kept);
+            self.resize();
+        }
+    }
+
+    fn slowest(&self, now: u64) -> i64 {
+        let live = self
+            .threads
+            .values()
+            .filter(|(place, seen)| now.saturating_sub(*seen) < QUIET && *place >= self.front - self.back());
+        live.map(|(place, _)| *place).min().unwrap_or(self.front).min(self.front)
+    }
+
+    fn send_out(&mut self, world: &mut impl World, now: u64) {
+        self.slow_now = self.slowest(now);
+        let until = self.slow_now - self.lag as i64;
+        for _ in 0..AT_ONCE {
+            if self.behind >= until {
+                break;
+            }
+            let place = self.behind;
+            self.behind += 1;
+            let index = self.index(place);
+            let entry = *self.cycle.get(index);
+            if self.part >= 1.0 || entry.rank < self.part {
+                continue;
+            }
+            // It comes again soon: what was asked for it would be lost.
+            let soon = self.cycle.places(entry.unit).any(|other| {
+                other != index && {
+                    let d = (other as i64 - until.rem_euclid(self.len())).rem_euclid(self.len());
+                    d <= self.asked - until
+                }
+            });
+            if soon {
+                continue;
+            }
+            let look = world.look(entry.unit);
+            self.cycle.passed(index, look.present > 0);
+            let entry = self.cycle.get_mut(index);
+            entry.home = false;
+            // Brought in, passed, and nobody has touched them: they only fill the swap cache.
+            entry.skip |= look.absent & std::mem::take(&mut entry.brought);
+            if look.present > 0 {
+                world.behind(entry.unit);
+                self.tally.sent += u64::from(look.bytes(look.present));
+            }
+        }
+    }
+
+    fn ask(&mut self, world: &mut impl World) {
+        // What is behind and not sent out yet is not ahead, too.
+        let end = self.behind.max(self.front - self.len() / 2) + self.len() - 1;
+        for _ in 0..AT_ONCE {
+            if self.outstanding >= self.window || self.asked >= end {
+                break;
+            }
+            let index = self.index(self.asked);
+            self.asked += 1;
+            let entry = *self.cycle.get(index);
+            let look = world.look(entry.unit);
+            let kept = entry.rank < self.part;
+            // Brought in a lap ago, and still nobody has touched it: in the swap cache, not in the page table.
+            let mut skip = entry.skip & !look.present;
+            if entry.wanted {
+                self.cycle.passed(index, look.present > 0);
+                skip |= look.absent & entry.brought;
+            }
+            let missing = look.absent & !skip;
+            let bytes = look.bytes(missing);
+            let used = look.bytes(look.present) + bytes;
+            if used != entry.bytes {
+                self.cycle.size(index, used);
+            }
+            if entry.home && kept {
+                self.keep.lost(u64::from(bytes));
+                self.tally.lost += u64::from(bytes);
+            }
+            let entry = self.cycle.get_mut(index);
+            (entry.skip, entry.brought) = (skip, missing);
+            entry.home = missing == 0;
+            entry.wanted = kept && missing > 0;
+            if missing > 0 {
+                world.ahead(entry.unit, missing);
+                entry.asked = bytes;
+                self.outstanding += u64::from(bytes);
+                self.tally.asked += u64::from(bytes);
+            }
+        }
+    }
+
+    /// What was in memory when it was looked at may be gone when it is its turn: what has not been used for longest is what the
+    /// kernel takes first.
+    fn ask_again(&mut self, world: &mut impl World) {
+        let until = (self.front + NEAR).min(self.asked);
+        while self.near < until {
+            let index = self.index(self.near);
+            self.near += 1;
+            let entry = *self.cycle.get(index);
+            if !entry.home {
+                continue;
+            }
+            let look = world.look(entry.unit);
+            let missing = look.absent & !entry.skip;
+            if missing > 0 {
+                let bytes = u64::from(look.bytes(missing));
+                if entry.rank < self.part {
+                    self.keep.lost(bytes);
+                    self.tally.lost += bytes;
+                }
+                world.ahead(entry.unit, missing);
+                self.tally.asked += bytes;
+                self.cycle.get_mut(index).home = false;
+            }
+        }
+    }
+
+    /// Sends out what is not kept, wherever it is.
+    fn sweep(&mut self, world: &mut impl World) {
+        let n = self.len();
+        for _ in 0..SWEEP {
+            if self.sweep.1 == 0 || self.part >= 1.0 {
+                break;
+            }
+            let index = self.sweep.0 % self.cycle.len();
+            self.sweep = (index + 1, self.sweep.1 - 1);
+            let entry = *self.cycle.get(index);
+            // Neither what is on its way in, nor what may still be in use.
+            let forth = (index as i64 - self.behind.rem_euclid(n)).rem_euclid(n);
+            if entry.rank >= self.part && forth > self.asked - self.behind && world.look(entry.unit).present > 0 {
+                world.behind(entry.unit);
+                self.cycle.get_mut(index).home = false;
+            }
+        }
+    }
+
+    /// Looks where all of it is, at first.
+    pub fn survey(&mut self, world: &mut impl World) {
+        for index in 0..self.cycle.len() {
+            let look = world.look(self.cycle.get(index).unit);
+            self.cycle.size(index, look.bytes(look.present | look.absent));
+        }
+        self.resize();
+    }
+
+    /// Where all of it is now, as it was found: each unit once.
+    pub fn count(&self, world: &mut impl World) -> u64 {
+        let first = (0..self.cycle.len()).filter(|at| self.cycle.places(self.cycle.get(*at).unit).next() == Some(*at));
+        let here = |at: usize| {
+            let look = world.look(self.cycle.get(at).unit);
+            u64::from(look.bytes(look.present))
+        };
+        first.map(here).sum()
+    }
+
+    /// The program does something else now.
+    pub fn is_astray(&self) -> bool {
+        self.astray
+    }
+
+    /// Whether a unit is part of the cycle.
+    pub fn knows(&self, unit: Id) -> bool {
+        self.cycle.places(unit).next().is_some()
+    }
+
+    /// All of it is kept: there is nothing to do.
+    pub fn fits(&self) -> bool {
+        self.part >= 1.0
+    }
+
+    /// What became of it.
+    pub fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    /// Bytes of the cycle.
+    pub fn bytes(&self) -> u64 {
+        self.cycle.bytes()
+    }
+
+    /// The units, from where the program is.
+    pub fn order(&self) -> Vec<Id> {
+        let mut order = self.cycle.order();
+        if !order.is_empty() {
+            order.rotate_left(self.index(self.front));
+        }
+        order
+    }
+
+    /// Where the program is: part of the cycle, and how many units are asked for ahead of it.
+    pub fn cursor(&self) -> (f64, i64) {
+        let n = self.len().max(1);
+        (self.front.rem_euclid(n) as f64 / n as f64, self.asked - self.front)
+    }
+
+    /// Bytes for the cycle and what comes and goes with it.
+    pub fn space(&self) -> u64 {
+        self.room
+    }
+
+    /// For whoever wants to know why.
+    pub fn inside(&self) -> String {
+        format!(
+            "n {} front {} slow {} asked {} behind {} out {:.1}M win {:.1}M room {:.0}M part {:.3} slack {:.1}M lag {:.0} thr {}",
+            self.len(),
+            self.front,
+            self.slow_now,
+            self.asked,
+            self.behind,
+            self.outstanding as f64 / 1e6,
+            self.window as f64 / 1e6,
+            self.room as f64 / 1e6,
+            self.part,
+            self.keep.slack() as f64 / 1e6,
+            self.lag,
+            self.threads.len()
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,157 @@
+//! The order in which a program met its units, as far back as is worth remembering, and whether it repeats itself: the last
+//! visit of a unit says what came after it then, and so what comes now. Nothing is assumed of the order but that.
+
+use crate::units::Id;
+use std::collections::VecDeque;
+
+/// A unit that was visited so few visits ago is still being visited: threads are a few MB apart.
+const STILL: u64 = 48;
+/// Visits remembered.
+const LONGEST: usize = 256 << 10;
+/// A visit is as expected when it is at most so many places from where it was after the one before: two threads are never
+/// twice at exactly the same distance.
+const NEAR: u64 = 24;
+/// Visits by which predictability is judged.
+const JUDGED: usize = 64;
+/// The shortest cycle that is worth anything, 24 MiB.
+const SHORTEST: u64 = 96;
+const NEVER: u64 = u64::MAX;
+
+/// Visits in the order of time.
+#[derive(Debug, Default)]
+pub struct History {
+    log: VecDeque<(Id, u64)>,
+    /// Number of the log's first visit.
+    base: u64,
+    /// By unit: the number of its last visit.
+    last: Vec<u64>,
+    /// Where this visit was expected, if the program repeats itself.
+    expected: Option<u64>,
+    outcomes: VecDeque<bool>,
+    hits: usize,
+    /// The distance of the last visit as expected from the one before of the same unit.
+    period: u64,
+}
+
+impl History {
+    fn end(&self) -> u64 {
+        self.base + self.log.len() as u64
+    }
+
+    /// A unit is touched, at this time in ns. False when that goes on from before.
+    pub fn visit(&mut self, id: Id, now: u64) -> bool {
+        let index = id as usize;
+        if self.last.len() <= index {
+            self.last.resize(index + 1, NEVER);
+        }
+        let (before, end) = (self.last[index], self.end());
+        if before != NEVER && end - before <= STILL {
+            return false;
+        }
+        let seen = (before != NEVER && before >= self.base).then_some(before);
+        let hit = seen.zip(self.expected).is_some_and(|(seen, expected)| seen.abs_diff(expected) <= NEAR);
+        if let Some(seen) = seen.filter(|_| hit) {
+            self.period = end - seen;
+        }
+        // What was never there before speaks neither for nor against.
+        if seen.is_some() {
+            self.judge(hit);
+        }
+        // One that is new, or elsewhere, does not end what was expected: the next may go on.
+        self.expected = seen.map(|seen| seen + 1).or(self.expected);
+        self.last[index] = end;
+        self.log.push_back((id, now));
+        if self.log.len() > LONGEST {
+            self.log.pop_front();
+            self.base += 1;
+        }
+        true
+    }
+
+    fn judge(&mut self, hit: bool) {
+        self.outcomes.push_back(hit);
+        self.hits += usize::from(hit);
+        if self.outcomes.len() > JUDGED {
+            self.hits -= usize::from(self.outcomes.pop_front() == Some(true));
+        }
+    }
+
+    /// Part of the last visits that were as expected.
+    pub fn predictable(&self) -> f64 {
+        self.hits as f64 / JUDGED as f64
+    }
+
+    /// It comes to what it knows, and hardly anything was as expected.
+    pub fn is_chance(&self) -> bool {
+        self.outcomes.len() == JUDGED && self.predictable() < 0.25
+    }
+
+    /// The cycle that the program is in, in the order of its last lap, and how long that took in ns; none while it does not
+    /// repeat itself.
+    pub fn cycle(&self, enough: f64) -> Option<(Vec<Id>, u64)> {
+        if self.predictable() < enough || self.period < SHORTEST || self.period > self.log.len() as u64 {
+            return None;
+        }
+        let from = self.log.len() - self.period as usize;
+        let time = self.log.back()?.1.saturating_sub(self.log.get(from)?.1);
+        Some((self.log.iter().skip(from).map(|(id, _)| *id).collect(), time))
+    }
+
+    /// Visits so far.
+    pub fn visits(&self) -> u64 {
+        self.end()
+    }
+
+    /// What comes now is judged afresh; what was visited is still known.
+    pub fn doubt(&mut self) {
+        self.outcomes.clear();
+        (self.hits, self.expected) = (0, None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand_xoshiro::Xoshiro256PlusPlus;
+    use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
+    #[test]
+    fn a_cycle_is_known_soon_after_it_begins_again() {
+        let mut history = History::default();
+        let order: Vec<Id> = (0..2000).map(|i| (i * 37) % 2000).collect();
+        order.iter().for_each(|id| assert!(history.visit(*id, u64::from(*id))));
+        assert!(history.cycle(0.75).is_none());
+        order.iter().take(60).for_each(|id| assert!(history.visit(*id, 0)));
+        let (cycle, _) = history.cycle(0.75).unwrap();
+        assert_eq!((cycle.len(), cycle[1940], cycle[0]), (2000, order[0], order[60]));
+        assert!(!history.visit(order[59], 0), "it is still there");
+    }
+
+    #[test]
+    fn two_threads_in_disorder_repeat_themselves_all_the_same() {
+        let mut history = History::default();
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
+        for _ in 0..3 {
+            for block in 0..250u64 {
+                let turn = rng.next_u64() % 8;
+                for i in 0..8 {
+                    history.visit((block * 8 + (i + turn) % 8) as Id, 0);
+                }
+            }
+        }
+        assert!(history.predictable() > 0.9, "{}", history.predictable());
+        assert!(history.cycle(0.75).unwrap().0.len().abs_diff(2000) < 16);
+    }
+
+    #[test]
+    fn chance_is_no_cycle() {
+        let mut history = History::default();
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(2);
+        let mut most = 0f64;
+        for _ in 0..40_000 {
+            history.visit((rng.next_u64() % 4000) as Id, 0);
+            most = most.max(history.predictable());
+        }
+        assert!(most < 0.2, "{most}");
+    }
+}

@@ -1,0 +1,106 @@
+//! How much of a cycle is kept in memory. Of the room that there is, what is on its way in and what waits to go out needs a
+//! part, and so does what nobody can count (the swap cache's stale pages, the kernel's own). That last part is found by trying:
+//! smaller while nothing kept is lost, larger when it is. A little too much kept costs far more than a little too little.
+
+/// At first, and at least.
+const SLACK: u64 = 16 << 20;
+const LEAST: u64 = 2 << 20;
+/// Lost in a lap without meaning anything, of all that is kept.
+const NOISE: f64 = 0.000_5;
+/// Lost so much of what is kept, less is kept.
+const HARM: f64 = 0.003;
+/// Of the room, taken or given at a time.
+const STEP: f64 = 0.008;
+/// Laps for which a size that was too much is not tried again.
+const WARY: u32 = 12;
+
+/// The size of the kept part.
+#[derive(Debug)]
+pub struct Keep {
+    slack: u64,
+    /// Slack that was too little, and laps until it may be tried again.
+    bad: Option<(u64, u32)>,
+    lost: u64,
+    wary: u32,
+    /// Laps until what is lost says something: after a change of the room it is found to be gone a whole lap long.
+    settling: u8,
+}
+
+impl Default for Keep {
+    fn default() -> Self {
+        Keep { slack: SLACK, bad: None, lost: 0, wary: WARY, settling: 1 }
+    }
+}
+
+impl Keep {
+    /// Bytes to keep of so much room, when so much of it is needed for what comes and goes.
+    pub fn bytes(&self, room: u64, moving: u64) -> u64 {
+        room.saturating_sub(moving + self.slack)
+    }
+
+    /// So many kept bytes were found to be gone.
+    pub fn lost(&mut self, bytes: u64) {
+        self.lost += bytes;
+    }
+
+    /// Whether so much was lost that it cannot wait for the lap's end.
+    pub fn is_hurt(&self, kept: u64) -> bool {
+        self.settling == 0 && self.lost as f64 > 8.0 * HARM * kept as f64 + (1 << 20) as f64
+    }
+
+    /// A lap is over, or it could not wait.
+    pub fn lap(&mut self, room: u64, kept: u64) {
+        let lost = std::mem::take(&mut self.lost);
+        if self.settling > 0 {
+            self.settling -= 1;
+            return;
+        }
+        let step = ((room as f64 * STEP) as u64).max(1 << 20);
+        if let Some((_, wait)) = &mut self.bad {
+            *wait = wait.saturating_sub(1);
+        }
+        if lost as f64 > HARM * kept as f64 {
+            // What was too much twice is longer left alone.
+            self.wary = if self.bad.is_some() { (self.wary * 2).min(64 * WARY) } else { WARY };
+            self.bad = Some((self.slack, self.wary));
+            self.slack = (self.slack + step.max(lost.min(2 * step))).min(room / 2);
+        } else if lost as f64 <= NOISE * kept as f64 {
+            let lower = self.slack.saturating_sub(step).max(LEAST);
+            match self.bad {
+                Some((bad, wait)) if lower <= bad + step / 2 && wait > 0 => {}
+                _ => self.slack = lower,
+            }
+        }
+    }
+
+    /// What was found out of the room does not hold any more.
+    pub fn changed(&mut self) {
+        *self = Keep { slack: self.slack.min(SLACK), settling: 2, ..Keep::default() };
+    }
+
+    /// What is left free beside all that is counted.
+    pub fn slack(&self) -> u64 {
+        self.slack
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_settles_below_what_is_too_much() {
+        let (mut keep, room, truth) = (Keep::default(), 600 << 20, 570u64 << 20);
+        let mut over = 0;
+        for lap in 0..200 {
+            let kept = keep.bytes(room, 16 << 20);
+            let lost = if kept > truth { 20 << 20 } else { 0 };
+            over += u32::from(lost > 0);
+            keep.lost(lost);
+            keep.lap(room, kept);
+            assert!(lap < 3 || kept > truth - (30 << 20), "{lap}: {kept}");
+        }
+        assert!(over < 10, "{over}");
+        assert_eq!(keep.bytes(0, 1), 0);
+    }
+}

@@ -1,0 +1,19 @@
+//! Keeps an unmodified program's next pages ahead of it: learns the order in which the program goes through its memory from
+//! its page faults, has the next units brought in at the disk's sequential rate, sends out what was just used, and keeps as
+//! much as fits. All that it does is advice to the kernel, which changes no byte and leaves nothing behind.
+#![forbid(unsafe_code)]
+
+mod cycle;
+mod follow;
+mod history;
+mod keep;
+mod limits;
+mod maps;
+mod memory;
+mod session;
+mod tree;
+mod units;
+
+pub use session::{Mode, Session, Standing};
+pub use tree::Pager;
+pub use units::UNIT;

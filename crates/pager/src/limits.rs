@@ -1,0 +1,168 @@
+//! How much memory a process can have: the limits of its control groups (v1, v2 or none) and the machine's own, each less
+//! what cannot leave it. Page cache and the swap cache can, so that they do not count.
+
+use std::path::{Path, PathBuf};
+
+/// Of the machine, what the kernel wants free before it looks for more (watermarks), and room for what starts meanwhile.
+const RESERVE: f64 = 0.03;
+const RESERVE_LEAST: u64 = 48 << 20;
+
+/// Where one is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Level {
+    V1(PathBuf),
+    V2(PathBuf),
+    Machine,
+}
+
+/// All that hold a process, the nearest first.
+#[derive(Debug)]
+pub struct Limits {
+    levels: Vec<Level>,
+}
+
+/// One that holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limit {
+    /// Bytes.
+    pub limit: u64,
+    /// Of them, what is there and cannot leave without swap: anonymous memory, mapped files, shared memory, the kernel's own.
+    pub held: u64,
+}
+
+impl Limits {
+    /// Those of this process.
+    pub fn of(pid: u32) -> Self {
+        let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+        let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        let mut levels = Vec::new();
+        if let Some((root, group, v2)) = place(&groups, &mounts) {
+            let mut at = root.join(group.trim_start_matches('/'));
+            while at.starts_with(&root) && at != root {
+                levels.push(if v2 { Level::V2(at.clone()) } else { Level::V1(at.clone()) });
+                if !at.pop() {
+                    break;
+                }
+            }
+        }
+        levels.push(Level::Machine);
+        Limits { levels }
+    }
+
+    /// The limits as they are now; cheap.
+    pub fn numbers(&self) -> Vec<Option<u64>> {
+        self.levels.iter().map(Level::limit).collect()
+    }
+
+    /// The one that leaves the least room.
+    pub fn tightest(&self) -> Option<Limit> {
+        let all = self.levels.iter().filter_map(|level| Some(Limit { limit: level.limit()?, held: level.held()? }));
+        all.min_by_key(|limit| limit.limit as i64 - limit.held as i64)
+    }
+}
+
+/// Root and path of the group that counts memory, and whether it is of v2.
+fn place(groups: &str, mounts: &str) -> Option<(PathBuf, String, bool)> {
+    let mounted = |wanted: &str, option: Option<&str>| {
+        mounts.lines().find_map(|line| {
+            let (mount, file_system) = line.split_once(" - ")?;
+            let mut words = file_system.split(' ');
+            let is = words.next() == Some(wanted);
+            let has = option.is_none_or(|option| words.nth(1).is_some_and(|all| all.split(',').any(|o| o == option)));
+            (is && has).then(|| mount.split(' ').nth(4).map(PathBuf::from))?
+        })
+    };
+    let mut fields = groups.lines().filter_map(|line| {
+        let mut fields = line.splitn(3, ':');
+        Some((fields.next()?, fields.next()?, fields.next()?))
+    });
+    let all: Vec<_> = fields.by_ref().collect();
+    let v1 = all.iter().find(|(_, controllers, _)| controllers.split(',').any(|name| name == "memory"));
+    if let Some((_, _, path)) = v1 {
+        return Some((mounted("cgroup", Some("memory"))?, (*path).to_owned(), false));
+    }
+    let (_, _, path) = all.iter().find(|(number, controllers, _)| *number == "0" && controllers.is_empty())?;
+    Some((mounted("cgroup2", None)?, (*path).to_owned(), true))
+}
+
+fn number(path: &Path) -> Option<u64> {
+    std::fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+/// `key value` or `key: value kB` lines.
+fn sum(text: &str, keys: &[&str]) -> u64 {
+    let value = |line: &str| {
+        let mut words = line.split_ascii_whitespace();
+        let key = words.next()?.trim_end_matches(':');
+        let value: u64 = words.next()?.parse().ok()?;
+        let unit = if words.next() == Some("kB") { 1024 } else { 1 };
+        keys.contains(&key).then_some(value * unit)
+    };
+    text.lines().filter_map(value).sum()
+}
+
+impl Level {
+    fn limit(&self) -> Option<u64> {
+        match self {
+            Level::V1(path) => number(&path.join("memory.limit_in_bytes")).filter(|limit| *limit < 1 << 60),
+            Level::V2(path) => {
+                let [max, high] = ["memory.max", "memory.high"].map(|name| number(&path.join(name)));
+                max.into_iter().chain(high).min()
+            }
+            Level::Machine => {
+                let total = sum(&std::fs::read_to_string("/proc/meminfo").ok()?, &["MemTotal"]);
+                Some(total - ((total as f64 * RESERVE) as u64).max(RESERVE_LEAST).min(total))
+            }
+        }
+    }
+
+    fn held(&self) -> Option<u64> {
+        Some(match self {
+            Level::V1(path) => {
+                let stat = std::fs::read_to_string(path.join("memory.stat")).ok()?;
+                let kernel = number(&path.join("memory.kmem.usage_in_bytes")).unwrap_or(0);
+                sum(&stat, &["total_rss"])
+                    + sum(&stat, &["total_mapped_file"]).max(sum(&stat, &["total_shmem"]))
+                    + kernel
+            }
+            Level::V2(path) => {
+                let stat = std::fs::read_to_string(path.join("memory.stat")).ok()?;
+                let kernel = ["pagetables", "kernel_stack", "slab_unreclaimable", "percpu", "sock"];
+                sum(&stat, &["anon"]) + sum(&stat, &["file_mapped"]).max(sum(&stat, &["shmem"])) + sum(&stat, &kernel)
+            }
+            Level::Machine => {
+                let info = std::fs::read_to_string("/proc/meminfo").ok()?;
+                let shared = sum(&info, &["Mapped"]).max(sum(&info, &["Shmem"]));
+                let rest = ["AnonPages", "SUnreclaim", "PageTables", "KernelStack", "Percpu", "VmallocUsed", "Mlocked"];
+                // Locked pages are anonymous as a rule, and would count twice.
+                sum(&info, &rest[..6]) + shared
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOUNTS: &str = "31 1 0:26 / /sys/fs/cgroup ro - tmpfs tmpfs rw\n\
+        32 31 0:27 / /sys/fs/cgroup/unified rw,nosuid - cgroup2 cgroup2 rw\n\
+        33 31 0:28 / /sys/fs/cgroup/memory rw,nosuid - cgroup cgroup rw,memory\n";
+
+    #[test]
+    fn groups_of_both_kinds_are_found() {
+        let v1 = place("4:memory:/tiermark-a\n0::/tiermark-a\n", MOUNTS).unwrap();
+        assert_eq!(v1, ("/sys/fs/cgroup/memory".into(), "/tiermark-a".to_owned(), false));
+        let v2 = place("0::/user.slice/x\n", MOUNTS).unwrap();
+        assert_eq!(v2, ("/sys/fs/cgroup/unified".into(), "/user.slice/x".to_owned(), true));
+        assert_eq!(place("", MOUNTS), None);
+        assert_eq!(place("4:memory:/a\n", ""), None);
+    }
+
+    #[test]
+    fn the_machine_itself_is_a_limit() {
+        let limit = Limits::of(std::process::id()).tightest().unwrap();
+        assert!(limit.held > 0 && limit.limit > 1 << 20);
+        assert_eq!(sum("a 5\nb: 2 kB\nc x\n", &["a", "b", "c"]), 5 + 2048);
+    }
+}

@@ -1,0 +1,179 @@
+//! The memory of the program, through the kernel's faces: where units are, and two threads through which they are brought in
+//! and sent out, so that neither waits for the other and nobody who watches waits for a disk.
+
+use crate::follow::{Look, World};
+use crate::maps::Maps;
+use crate::units::{Id, UNIT, Units};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use sys::peer::{Advice, Lies, Peer, Range};
+
+/// Absent pages with up to three others between them are asked for in one go.
+const GAP: u64 = 0b1111;
+/// Batches that may wait for a thread.
+const WAITING: usize = 256;
+/// Mapped again since: looked at again at most so often, in ns.
+const AGAIN: u64 = 500_000_000;
+
+/// A thread that gives one kind of advice.
+#[derive(Debug)]
+struct Adviser {
+    send: Option<SyncSender<Vec<Range>>>,
+    thread: Option<JoinHandle<()>>,
+    batch: Vec<Range>,
+}
+
+impl Adviser {
+    fn new(peer: &Arc<Peer>, advice: Advice, refused: &Arc<AtomicU64>) -> io::Result<Self> {
+        let (send, receive) = sync_channel::<Vec<Range>>(WAITING);
+        let (peer, refused) = (Arc::clone(peer), Arc::clone(refused));
+        let name = format!("{advice:?}").to_lowercase();
+        let thread = std::thread::Builder::new().name(name).stack_size(64 << 10).spawn(move || {
+            for ranges in receive {
+                // One that has ended is noticed by its number.
+                if let Err(error) = peer.advise(&ranges, advice) {
+                    refused.fetch_add(u64::from(error.kind() != io::ErrorKind::NotFound), Relaxed);
+                }
+            }
+        })?;
+        Ok(Adviser { send: Some(send), thread: Some(thread), batch: Vec::new() })
+    }
+
+    fn flush(&mut self) {
+        if self.batch.is_empty() {
+            return;
+        }
+        if let Some(send) = &self.send {
+            // Advice that nobody has time for is forgotten: it is no more than that.
+            let _ = send.try_send(std::mem::take(&mut self.batch));
+        }
+    }
+}
+
+impl Drop for Adviser {
+    fn drop(&mut self) {
+        drop(self.send.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The memory of one program.
+#[derive(Debug)]
+pub struct Memory {
+    pid: u32,
+    peer: Arc<Peer>,
+    maps: Maps,
+    mapped: u64,
+    /// Units of its address space.
+    pub units: Units,
+    ahead: Adviser,
+    behind: Adviser,
+    lies: Vec<Lies>,
+    refused: Arc<AtomicU64>,
+}
+
+impl Memory {
+    /// Of this process.
+    ///
+    /// # Errors
+    /// `NotFound`, `PermissionDenied` or `Unsupported`, with a sentence.
+    pub fn of(pid: u32) -> io::Result<Self> {
+        let peer = Arc::new(Peer::open(pid)?);
+        // Nothing is asked for: whether it may be is known at once.
+        let maps = Maps::read(pid)?;
+        if let Some(map) = maps.within(0, u64::MAX).next() {
+            peer.advise(&[Range { at: map.0.at, len: peer.page() }], Advice::WillNeed)?;
+        }
+        let refused = Arc::new(AtomicU64::new(0));
+        let ahead = Adviser::new(&peer, Advice::WillNeed, &refused)?;
+        let behind = Adviser::new(&peer, Advice::PageOut, &refused)?;
+        Ok(Memory { pid, peer, maps, mapped: 0, units: Units::default(), ahead, behind, lies: Vec::new(), refused })
+    }
+
+    /// Hands on what was asked for since the last time.
+    pub fn flush(&mut self) {
+        self.ahead.flush();
+        self.behind.flush();
+    }
+
+    /// Calls that the kernel refused.
+    pub fn refused(&self) -> u64 {
+        self.refused.load(Relaxed)
+    }
+
+    /// The process may have mapped something since.
+    pub fn renew(&mut self, now: u64) {
+        if now.saturating_sub(self.mapped) > AGAIN {
+            self.mapped = now;
+            if let Ok(maps) = Maps::read(self.pid) {
+                self.maps = maps;
+            }
+        }
+    }
+
+    /// Whether this address lies in memory that can be paged.
+    pub fn has(&self, address: u64) -> bool {
+        self.maps.has(address)
+    }
+
+    /// Whether a unit is of a file.
+    pub fn is_file(&self, unit: Id) -> bool {
+        self.maps.within(self.units.address(unit), UNIT).any(|(_, file)| file)
+    }
+
+    /// Length of a page.
+    pub fn page(&self) -> u64 {
+        self.peer.page()
+    }
+}
+
+impl World for Memory {
+    fn look(&mut self, unit: Id) -> Look {
+        let (at, page) = (self.units.address(unit), self.peer.page());
+        let mut look = Look { page: page as u32, ..Look::default() };
+        for (range, file) in self.maps.within(at, UNIT) {
+            if self.peer.look(range, &mut self.lies).is_err() {
+                break;
+            }
+            let first = (range.at - at) / page;
+            for (nth, lies) in self.lies.iter().enumerate() {
+                let bit = 1 << (first + nth as u64);
+                match lies {
+                    Lies::Present => look.present |= bit,
+                    Lies::Swapped => look.absent |= bit,
+                    Lies::Nowhere if file => look.absent |= bit,
+                    Lies::Nowhere => {}
+                }
+            }
+        }
+        look
+    }
+
+    fn ahead(&mut self, unit: Id, pages: u64) {
+        let (at, page) = (self.units.address(unit), self.peer.page());
+        let pages = pages & (u64::MAX >> (u64::from(u64::BITS) - (UNIT / page).clamp(1, 64)));
+        // Runs of pages; a gap of a few is read with them.
+        let mut from = pages.trailing_zeros();
+        while from < u64::BITS {
+            let mut to = from;
+            while to < u64::BITS && pages >> to & GAP != 0 {
+                to += 1;
+            }
+            let len = u64::from(to - from) * page;
+            let ranges = self.maps.within(at + u64::from(from) * page, len);
+            self.ahead.batch.extend(ranges.map(|(range, _)| range));
+            let rest = pages.checked_shr(to).unwrap_or(0);
+            from = if rest == 0 { u64::BITS } else { to + rest.trailing_zeros() };
+        }
+    }
+
+    fn behind(&mut self, unit: Id) {
+        let at = self.units.address(unit);
+        self.behind.batch.extend(self.maps.within(at, UNIT).map(|(range, _)| range));
+    }
+}

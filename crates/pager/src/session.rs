@@ -1,0 +1,482 @@
+//! One process, from the first look at its faults to its end: watched at no cost until it waits for pages, listened to until its
+//! order is known, followed as long as that pays, and left alone otherwise.
+
+use crate::follow::{Follow, Tally, World};
+use crate::history::History;
+use crate::limits::Limits;
+use crate::memory::Memory;
+use crate::units::{Id, UNIT};
+use serde::Serialize;
+use std::collections::HashSet;
+use std::io;
+use std::time::Duration;
+use sys::faults::{Fault, Faults};
+
+/// Major faults a second from which on a process is worth listening to, and below which it is not any more.
+const WORTH: f64 = 30.0;
+const NOT_WORTH: f64 = 5.0;
+/// Between two looks at its count of major faults.
+const COUNT: u64 = 200_000_000;
+/// Without anything that would be worth it for so long, listening ends.
+const ENOUGH: u64 = 4_000_000_000;
+/// Part of the visits that must be as expected before it is followed.
+const SURE: f64 = 0.7;
+/// Units brought in ahead of a run of rising addresses while nothing better is known.
+const RUN: u64 = 6;
+/// Major faults of which one is told while there is nothing to be had but the return of order.
+const SPARSE: u64 = 8;
+/// Between two looks at limits.
+const LIMITS: u64 = 100_000_000;
+/// Left alone for so long after following it was no good: at first, and at most.
+const PENANCE: u64 = 500_000_000;
+const PENANCE_MOST: u64 = 4_000_000_000;
+/// Between two counts of what of a cycle is in memory, at least; and what others may take before it is counted as theirs.
+const COUNT_CYCLE: u64 = 1_500_000_000;
+const NEIGHBOUR: f64 = 48e6;
+/// Cycles that are remembered.
+const REMEMBERED: usize = 4;
+/// As a part of the time of a lap without it, a lap that is no gain.
+const NO_GAIN: f64 = 0.98;
+
+/// What is being done about a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// It hardly waits for pages: its count of faults is looked at, nothing else.
+    Watching,
+    /// Its faults are listened to, for their order.
+    Learning,
+    /// There was no order: one fault in a few is listened to, in case it returns.
+    Resting,
+    /// Its next pages are kept ahead of it.
+    Following,
+}
+
+/// How it stands.
+#[derive(Debug, Clone, Serialize)]
+pub struct Standing {
+    /// The process.
+    pub pid: u32,
+    /// What is done.
+    pub mode: Mode,
+    /// Bytes that it goes through in a lap, and those of them that are kept.
+    pub cycle_bytes: u64,
+    /// Of them, those that are meant to stay.
+    pub kept_bytes: u64,
+    /// Room for the cycle.
+    pub room_bytes: u64,
+    /// Where it is, 0 to 1.
+    pub cursor: f64,
+    /// Units asked for ahead of it.
+    pub ahead_units: i64,
+    /// Seconds of the last lap.
+    pub lap_s: f64,
+    /// Seconds of the lap before it was helped.
+    pub lap_before_s: f64,
+    /// Laps that were followed.
+    pub laps: u64,
+    /// Bytes brought in ahead and sent out behind.
+    pub ahead_bytes: u64,
+    /// Bytes sent out behind.
+    pub behind_bytes: u64,
+    /// Major faults where they were expected, and elsewhere.
+    pub faults_expected: u64,
+    /// Major faults that were not.
+    pub faults_unexpected: u64,
+    /// Kept bytes that the kernel took all the same.
+    pub lost_bytes: u64,
+    /// Faults that were not told because nobody read in time.
+    pub untold: u64,
+    /// Calls that the kernel refused.
+    pub refused: u64,
+}
+
+/// A process under the pager's care.
+#[derive(Debug)]
+pub struct Session {
+    pid: u32,
+    memory: Memory,
+    limits: Limits,
+    numbers: Vec<Option<u64>>,
+    others: Option<f64>,
+    cycle_held: Option<(u64, u64, u64)>,
+    mode: Mode,
+    faults: Option<Faults>,
+    found: Vec<Fault>,
+    history: History,
+    /// Asked for while nothing was known: a touch of theirs meets no major fault.
+    helped: HashSet<Id>,
+    recent: [u64; 8],
+    follow: Option<Follow>,
+    known: Vec<Vec<Id>>,
+    total: Tally,
+    lap_before: u64,
+    counted: (u64, u64),
+    rate: f64,
+    active: u64,
+    worth: u64,
+    limits_at: u64,
+    room_at: u64,
+    rest_until: u64,
+    penance: u64,
+    followed_since: u64,
+    laps_judged: u64,
+    untold: u64,
+}
+
+impl Session {
+    /// Of this process.
+    ///
+    /// # Errors
+    /// With a sentence, when it is not there or may not be helped.
+    pub fn of(pid: u32) -> io::Result<Self> {
+        let memory = Memory::of(pid)?;
+        let limits = Limits::of(pid);
+        Ok(Session {
+            pid,
+            memory,
+            numbers: limits.numbers(),
+            limits,
+            others: None,
+            cycle_held: None,
+            mode: Mode::Watching,
+            faults: None,
+            found: Vec::new(),
+            history: History::default(),
+            helped: HashSet::new(),
+            recent: [0; 8],
+            follow: None,
+            known: Vec::new(),
+            total: Tally::default(),
+            lap_before: 0,
+            counted: (0, 0),
+            rate: 0.0,
+            active: 0,
+            worth: 0,
+            limits_at: 0,
+            room_at: 0,
+            rest_until: 0,
+            penance: PENANCE,
+            followed_since: 0,
+            laps_judged: 0,
+            untold: 0,
+        })
+    }
+
+    /// Does what is to be done now; how long nothing needs to be done then.
+    ///
+    /// # Errors
+    /// `NotFound` once the process has ended; others when it may not be helped any more.
+    pub fn step(&mut self, now: u64) -> io::Result<Duration> {
+        if now.saturating_sub(self.counted.0) >= COUNT {
+            self.count(now)?;
+        }
+        self.listen(now);
+        match self.mode {
+            Mode::Watching => {
+                if self.rate >= WORTH {
+                    self.turn(Mode::Learning, now)?;
+                }
+                Ok(Duration::from_millis(100))
+            }
+            Mode::Learning => {
+                if !self.may_follow(now)? {
+                    if self.history.is_chance() {
+                        self.rest(now)?;
+                    } else if now.saturating_sub(self.worth) > ENOUGH {
+                        self.turn(Mode::Watching, now)?;
+                    }
+                }
+                self.memory.flush();
+                Ok(Duration::from_micros(1000))
+            }
+            Mode::Resting => {
+                if now.saturating_sub(self.worth) > ENOUGH {
+                    self.turn(Mode::Watching, now)?;
+                } else if now >= self.rest_until && self.history.predictable() > 0.5 {
+                    self.turn(Mode::Learning, now)?;
+                }
+                Ok(Duration::from_millis(20))
+            }
+            Mode::Following => {
+                self.follow(now)?;
+                self.memory.flush();
+                Ok(match now.saturating_sub(self.active) {
+                    ..30_000_000 => Duration::from_micros(400),
+                    ..1_000_000_000 => Duration::from_millis(2),
+                    _ => Duration::from_millis(20),
+                })
+            }
+        }
+    }
+
+    fn count(&mut self, now: u64) -> io::Result<()> {
+        let path = format!("/proc/{}/stat", self.pid);
+        let gone = || io::Error::new(io::ErrorKind::NotFound, format!("process {} has ended", self.pid));
+        let text = std::fs::read_to_string(path).map_err(|_| gone())?;
+        let mut fields = text.rsplit_once(')').map_or("", |(_, rest)| rest).split_ascii_whitespace();
+        let state = fields.next().unwrap_or("X");
+        if matches!(state, "Z" | "X" | "x") {
+            return Err(gone());
+        }
+        let majors = fields.nth(8).and_then(|word| word.parse().ok()).unwrap_or(0);
+        let (before, counted) = self.counted;
+        if before > 0 {
+            self.rate = (majors - counted.min(majors)) as f64 * 1e9 / (now - before) as f64;
+            if self.rate >= NOT_WORTH {
+                self.worth = now;
+            }
+        }
+        self.counted = (now, majors);
+        Ok(())
+    }
+
+    fn turn(&mut self, mode: Mode, now: u64) -> io::Result<()> {
+        tracing::debug!("{}: {:?} to {mode:?}, {:.0} major faults/s", self.pid, self.mode, self.rate);
+        // By units: some eight are told of each.
+        let some = (UNIT / self.memory.page() / 8).max(1);
+        self.untold += self.faults.take().map_or(0, |faults| faults.lost());
+        self.faults = match mode {
+            Mode::Watching => None,
+            Mode::Resting => Some(Faults::sampled(self.pid, 0, SPARSE.min(some))?),
+            Mode::Learning => Some(Faults::sampled(self.pid, some, 1)?),
+            Mode::Following => {
+                // Of a file sixteen pages come by one fault.
+                let order = self.follow.as_ref().map(Follow::order).unwrap_or_default();
+                let files = order.iter().step_by(16).filter(|unit| self.memory.is_file(**unit)).count();
+                let some = if files * 32 > order.len() { (some / 8).max(1) } else { some };
+                Some(Faults::sampled(self.pid, some, 1)?)
+            }
+        };
+        if mode == Mode::Learning {
+            self.history.doubt();
+            self.helped.clear();
+        }
+        (self.mode, self.worth, self.active) = (mode, now, now);
+        Ok(())
+    }
+
+    fn rest(&mut self, now: u64) -> io::Result<()> {
+        self.rest_until = now + self.penance;
+        self.turn(Mode::Resting, now)?;
+        self.history.doubt();
+        Ok(())
+    }
+
+    /// Hears what faults there were.
+    fn listen(&mut self, now: u64) {
+        let Some(faults) = &mut self.faults else { return };
+        self.found.clear();
+        let found = &mut self.found;
+        faults.poll(&mut |fault| found.push(fault));
+        if self.found.is_empty() {
+            return;
+        }
+        self.active = now;
+        let found = std::mem::take(&mut self.found);
+        for fault in &found {
+            match self.mode {
+                Mode::Following => self.followed(fault),
+                Mode::Learning | Mode::Resting => self.learned(fault),
+                Mode::Watching => {}
+            }
+        }
+        self.found = found;
+    }
+
+    fn unit(&mut self, fault: &Fault) -> Option<Id> {
+        if !self.memory.has(fault.addr) {
+            self.memory.renew(fault.at);
+            if !self.memory.has(fault.addr) {
+                return None;
+            }
+        }
+        self.memory.units.at(fault.addr)
+    }
+
+    fn followed(&mut self, fault: &Fault) {
+        let unit = if fault.major { self.unit(fault) } else { self.memory.units.known(fault.addr) };
+        if let Some(follow) = &mut self.follow {
+            follow.fault(unit, fault.tid, fault.major, fault.at);
+            if fault.major && unit.is_some_and(|unit| !follow.knows(unit)) {
+                self.run(fault);
+            }
+        }
+    }
+
+    fn learned(&mut self, fault: &Fault) {
+        let unit = if fault.major {
+            self.unit(fault)
+        } else {
+            self.memory.units.known(fault.addr).filter(|unit| self.helped.contains(unit))
+        };
+        let Some(unit) = unit else { return };
+        if !self.history.visit(unit, fault.at) || self.mode != Mode::Learning {
+            return;
+        }
+        self.run(fault);
+    }
+
+    /// Where the order is not known, rising addresses are as good a guess as any.
+    fn run(&mut self, fault: &Fault) {
+        let place = fault.addr / UNIT;
+        if self.recent.contains(&place) {
+            return;
+        }
+        let is_run = self.recent.contains(&(place.wrapping_sub(1))) && self.recent.contains(&(place.wrapping_sub(2)));
+        self.recent.rotate_right(1);
+        self.recent[0] = place;
+        if is_run {
+            for next in place + 1..=place + RUN {
+                let address = next * UNIT;
+                if !self.memory.has(address) {
+                    break;
+                }
+                let Some(unit) = self.memory.units.at(address) else { break };
+                if self.helped.insert(unit) {
+                    self.memory.ahead(unit, u64::MAX);
+                } else if next == place + RUN {
+                    // It was, a lap ago.
+                    self.memory.ahead(unit, u64::MAX);
+                }
+            }
+        }
+    }
+
+    /// Begins to follow when the order is known.
+    fn may_follow(&mut self, now: u64) -> io::Result<bool> {
+        if now < self.rest_until {
+            return Ok(false);
+        }
+        let Some((mut order, time)) = self.history.cycle(SURE) else { return Ok(false) };
+        self.lap_before = time;
+        order.rotate_right(1);
+        self.begin(&order, now)?;
+        Ok(true)
+    }
+
+    fn begin(&mut self, order: &[Id], now: u64) -> io::Result<()> {
+        let mut follow = Follow::new(order, 0, now);
+        follow.survey(&mut self.memory);
+        self.follow = Some(follow);
+        (self.others, self.cycle_held) = (None, None);
+        self.room(now);
+        (self.followed_since, self.laps_judged) = (now, 0);
+        tracing::debug!("{}: {} units, a lap took {:.2} s", self.pid, order.len(), self.lap_before as f64 / 1e9);
+        self.turn(Mode::Following, now)
+    }
+
+    /// Tells it how much room there is.
+    fn room(&mut self, now: u64) {
+        self.room_at = now;
+        let Some(follow) = &mut self.follow else { return };
+        let Some(limit) = self.limits.tightest() else { return };
+        // What is of the cycle is counted now and then; in between others show as what is held beyond what it was.
+        let counted = match self.cycle_held {
+            Some((at, before, took)) if now.saturating_sub(at) < (100 * took).max(COUNT_CYCLE) => before,
+            _ => {
+                let begun = std::time::Instant::now();
+                let counted = follow.count(&mut self.memory);
+                self.cycle_held = Some((now, counted, begun.elapsed().as_nanos() as u64));
+                let others = limit.held.saturating_sub(counted) as f64;
+                let smooth = self.others.map_or(others, |before| 0.5 * before + 0.5 * others);
+                self.others = Some(smooth);
+                counted
+            }
+        };
+        // Who needs much more gets it at once.
+        let more = limit.held.saturating_sub(counted) as f64;
+        let smooth = self.others.unwrap_or(more);
+        let smooth = if more > smooth + NEIGHBOUR { more - NEIGHBOUR / 2.0 } else { smooth };
+        follow.room(limit.limit.saturating_sub(smooth as u64));
+    }
+
+    fn follow(&mut self, now: u64) -> io::Result<()> {
+        if now.saturating_sub(self.limits_at) >= LIMITS {
+            self.limits_at = now;
+            let numbers = self.limits.numbers();
+            let changed = numbers != self.numbers;
+            self.numbers = numbers;
+            if changed || now.saturating_sub(self.room_at) >= 3 * LIMITS {
+                self.room(now);
+            }
+        }
+        let Some(follow) = &mut self.follow else { return Ok(()) };
+        follow.act(&mut self.memory, now);
+        let tally = follow.tally();
+        let mut over = follow.is_astray();
+        // What it brought, once it is settled.
+        if tally.laps >= self.laps_judged + 3 {
+            self.laps_judged = tally.laps;
+            tracing::debug!("{}: lap {:.3} s, {}", self.pid, tally.lap as f64 / 1e9, follow.inside());
+            over |= tally.lap as f64 * NO_GAIN > self.lap_before as f64 && !follow.fits();
+        }
+        if over {
+            tracing::debug!("{}: left alone: {tally:?} {}", self.pid, follow.inside());
+            let order = follow.order();
+            if self.known.len() == REMEMBERED {
+                self.known.remove(0);
+            }
+            self.known.push(order);
+            self.end_follow();
+            let short = now.saturating_sub(self.followed_since) < 20_000_000_000;
+            self.penance = if short { (self.penance * 2).min(PENANCE_MOST) } else { PENANCE };
+            self.rest(now)?;
+        } else if follow.fits() && now.saturating_sub(self.active.max(self.worth)) > ENOUGH {
+            self.end_follow();
+            self.turn(Mode::Watching, now)?;
+        }
+        Ok(())
+    }
+
+    fn end_follow(&mut self) {
+        if let Some(follow) = self.follow.take() {
+            self.total = sum(self.total, follow.tally());
+        }
+    }
+
+    /// How it stands.
+    pub fn standing(&self) -> Standing {
+        let tally = self.follow.as_ref().map_or(self.total, |follow| sum(self.total, follow.tally()));
+        let follow = self.follow.as_ref();
+        let (cursor, ahead_units) = follow.map_or((0.0, 0), Follow::cursor);
+        Standing {
+            pid: self.pid,
+            mode: self.mode,
+            cycle_bytes: follow.map_or(0, Follow::bytes),
+            kept_bytes: follow.map_or(0, Follow::kept),
+            room_bytes: follow.map_or(0, Follow::space),
+            cursor,
+            ahead_units,
+            lap_s: tally.lap as f64 / 1e9,
+            lap_before_s: self.lap_before as f64 / 1e9,
+            laps: tally.laps,
+            ahead_bytes: tally.asked,
+            behind_bytes: tally.sent,
+            faults_expected: tally.expected,
+            faults_unexpected: tally.unexpected,
+            lost_bytes: tally.lost,
+            untold: self.untold + self.faults.as_ref().map_or(0, Faults::lost),
+            refused: self.memory.refused(),
+        }
+    }
+
+    /// For whoever wants to know why.
+    pub fn inside(&self) -> String {
+        let history = format!("visits {} predictable {:.2}", self.history.visits(), self.history.predictable());
+        self.follow.as_ref().map_or(history, Follow::inside)
+    }
+}
+
+fn sum(a: Tally, b: Tally) -> Tally {
+    Tally {
+        laps: a.laps + b.laps,
+        asked: a.asked + b.asked,
+        sent: a.sent + b.sent,
+        expected: a.expected + b.expected,
+        unexpected: a.unexpected + b.unexpected,
+        lost: a.lost + b.lost,
+        early: a.early + b.early,
+        lap: b.lap,
+    }
+}

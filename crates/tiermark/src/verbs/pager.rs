@@ -1,0 +1,157 @@
+//! `tiermark pager`: the next pages of a program, kept ahead of it; and its bench, against the plain kernel.
+
+mod bench;
+
+use crate::cli::{PagerArgs, PagerVerb};
+use crate::context::{self, Context};
+use crate::exit::{Missing, Usage};
+use crate::out;
+use anyhow::Result;
+use pager::{Mode, Pager, Standing};
+use serde_json::{Value, json};
+use std::io::IsTerminal;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, ExitCode};
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+const SCHEMA: &str = "tiermark.pager/1";
+/// Between two lines.
+const LINES: Duration = Duration::from_millis(1000);
+
+/// Helps a program until it ends, or measures what that brings.
+pub fn pager(context: &Context, args: &PagerArgs) -> Result<ExitCode> {
+    if let Some(PagerVerb::Bench(args)) = &args.action {
+        return bench::bench(context, args);
+    }
+    let interrupted = context::interrupted()?;
+    let mut child = None;
+    let pid = match (&args.pid, &args.name, args.command.split_first()) {
+        (Some(pid), None, None) => *pid,
+        (None, Some(name), None) => named(name)?,
+        (None, None, Some((program, words))) => {
+            let started = Command::new(program).args(words).spawn();
+            let started = started.map_err(|error| Missing(format!("{program} cannot be started: {error}")))?;
+            child.insert(started).id()
+        }
+        _ => return Err(Usage("which program? give --pid P, --name NAME, or -- COMMAND…".to_owned()).into()),
+    };
+    let begun = Instant::now();
+    let mut pager = match Pager::of(pid) {
+        Ok(pager) => pager,
+        Err(error) => {
+            end(child.as_mut());
+            return Err(Missing(format!("process {pid} cannot be helped: {error}")).into());
+        }
+    };
+    prepare();
+    let live = args.live || context.json;
+    let terminal = std::io::stderr().is_terminal() && !context.json && !args.live;
+    let mut told = Instant::now();
+    while !interrupted.load(Relaxed) {
+        let Some(wait) = pager.step() else { break };
+        if told.elapsed() >= LINES && (live || terminal) {
+            told = Instant::now();
+            tell(context, &pager, begun, terminal)?;
+        }
+        // One that has ended is no more than its status.
+        if child.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(Some(_)))) {
+            break;
+        }
+        std::thread::sleep(wait);
+    }
+    if terminal {
+        out::live("");
+    }
+    tell(context, &pager, begun, false)?;
+    Ok(match child {
+        Some(mut child) if !interrupted.load(Relaxed) => {
+            let status = child.wait()?;
+            let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
+            ExitCode::from(u8::try_from(code).unwrap_or(1))
+        }
+        _ => ExitCode::SUCCESS,
+    })
+}
+
+/// Its own memory is short last of all, and its turn comes first.
+fn prepare() {
+    use rustix::mm::{MlockAllFlags, mlockall};
+    // Refused, it is no more than slower.
+    let _ = mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT);
+    let _ = rustix::process::nice(-15);
+    sys::thread::sharpen_timers();
+}
+
+fn end(child: Option<&mut Child>) {
+    if let Some(child) = child {
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+}
+
+/// The process of this name: the oldest, whose children are helped with it.
+fn named(name: &str) -> Result<u32> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc")?.flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|word| word.parse::<u32>().ok()) else { continue };
+        let comm = std::fs::read_to_string(entry.path().join("comm")).unwrap_or_default();
+        // The kernel keeps fifteen letters of it.
+        if pid != std::process::id() && comm.trim_end().as_bytes() == &name.as_bytes()[..name.len().min(15)] {
+            found.extend(sys::process::Identity::of(pid).ok().map(|identity| (identity.start_ticks, pid)));
+        }
+    }
+    let oldest = found.into_iter().min();
+    Ok(oldest.map(|(_, pid)| pid).ok_or_else(|| Missing(format!("no process is called {name}")))?)
+}
+
+fn document(pager: &Pager, begun: Instant) -> Value {
+    json!({
+        "schema": SCHEMA,
+        "elapsed_s": begun.elapsed().as_secs_f64(),
+        "cpu_s": sys::process::cpu_time().as_secs_f64(),
+        "trouble": pager.trouble(),
+        "processes": pager.standings(),
+    })
+}
+
+fn tell(context: &Context, pager: &Pager, begun: Instant, over: bool) -> Result<()> {
+    if context.json {
+        return out::print_line(&document(pager, begun));
+    }
+    let line = match pager.standings().first() {
+        Some(standing) => line(standing, begun),
+        None => "it has ended".to_owned(),
+    };
+    if over {
+        out::live(&line)
+    } else {
+        out::print(&format!("{line}\n"))?
+    }
+    Ok(())
+}
+
+fn line(standing: &Standing, begun: Instant) -> String {
+    let mb = |bytes: u64| bytes as f64 / 1e6;
+    let cpu = sys::process::cpu_time().as_secs_f64() / begun.elapsed().as_secs_f64().max(1e-3) * 100.0;
+    let what = match standing.mode {
+        Mode::Watching => "it hardly waits for pages: watching".to_owned(),
+        Mode::Learning => "learning its order".to_owned(),
+        Mode::Resting => "no order in its faults: left alone".to_owned(),
+        Mode::Following => format!(
+            "at {:.0} % of {:.0} MB, {:.0} MB kept, {} units ahead, {:.2} s a lap (before: {:.2} s)",
+            100.0 * standing.cursor,
+            mb(standing.cycle_bytes),
+            mb(standing.kept_bytes),
+            standing.ahead_units,
+            standing.lap_s,
+            standing.lap_before_s,
+        ),
+    };
+    let faults = standing.faults_expected + standing.faults_unexpected;
+    format!(
+        "process {}: {what}; {:.0} MB brought in, {faults} major faults left, {cpu:.1} % CPU",
+        standing.pid,
+        mb(standing.ahead_bytes),
+    )
+}
