@@ -203,7 +203,7 @@ impl Session {
                 self.memory.flush();
                 Ok(match now.saturating_sub(self.active) {
                     ..30_000_000 => Duration::from_micros(400),
-                    ..1_000_000_000 => Duration::from_millis(2),
+                    30_000_000..1_000_000_000 => Duration::from_millis(2),
                     _ => Duration::from_millis(20),
                 })
             }
