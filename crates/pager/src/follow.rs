@@ -435,7 +435,8 @@ impl Follow {
             let kept = entry.rank < self.part;
             // Brought in a lap ago, and still nobody has touched it: in the swap cache, not in the page table.
             let mut skip = entry.skip & !look.present;
-            if entry.wanted {
+            let unused = kept && look.present == 0 && look.absent & !skip == 0;
+            if entry.wanted || unused {
                 self.cycle.passed(index, look.present > 0);
                 skip |= look.absent & entry.brought;
             }
