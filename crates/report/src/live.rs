@@ -180,13 +180,13 @@ impl Live {
             lines.push(row("memory", text));
         }
         let faults =
-            flow.major_faults_per_s.map_or(String::new(), |faults| format!("   major faults {}/s", figure(faults)));
+            flow.major_faults_per_s.map_or(String::new(), |faults| format!("  major faults {}/s", figure(faults)));
         match (memory.swap_total, memory.swap_used) {
             (Some(total), Some(used)) if total.0 > 0 => {
                 let share = 100.0 * used.0 as f64 / total.0 as f64;
                 let flows = flow
                     .swap_mbps
-                    .map_or(String::new(), |(into, out)| format!("   in {} out {} MB/s", figure(into), figure(out)));
+                    .map_or(String::new(), |(into, out)| format!("  in {} out {} MB/s", figure(into), figure(out)));
                 lines.push(row("swap", format!("{} {} of {}{flows}{faults}", bar(share), size(used), size(total))));
             }
             _ => lines.push(row("swap", format!("none{faults}"))),
@@ -406,8 +406,8 @@ mod tests {
             "10:04:12   q ends",
             "busy  34 %   I/O wait  41 %   2,400 MHz   54 °C",
             "memory  62 % (all 41 %)",
-            "█████████· 3.50 GB of 4.00 GB taken   500 MB free   dirty 12.0 MB",
-            "in 210 out 3.10 MB/s   major faults 12,345/s",
+            "█████████· 3.50 GB of 4 GB taken   500 MB free   dirty 12 MB",
+            "in 210 out 3.10 MB/s  major faults 12,345/s",
             "600 MB in 200 MB of RAM (3.0 : 1)",
             "sda",
             "█████·····  49 %",
