@@ -170,7 +170,10 @@ pub fn events(flow: &Flow, before: &Sample, after: &Sample) -> Vec<Event> {
         tell("memory", format!("all programs waited for memory {share} % of the time"));
     } else if flow.major_faults_per_s.unwrap_or(0.0) >= FAULTS {
         let faults = significant(flow.major_faults_per_s.unwrap_or(0.0));
-        tell("faults", format!("programs wait for pages from a disk: {faults} major faults a second"));
+        tell(
+            "faults",
+            format!("programs wait for pages from a disk or from compressed memory: {faults} major faults a second"),
+        );
     }
     if all("io") >= HELD_UP {
         tell("io", format!("all programs waited for disks {} % of the time", significant(all("io"))));

@@ -106,10 +106,14 @@ fn shown(shared: &Shared) -> Result<()> {
     let mut live = Live::new(&machine, std::env::var_os("NO_COLOR").is_none());
     let Some(mut screen) = Screen::take()? else { return Ok(()) };
     let mut look = Look::start(&machine, EVERY)?;
-    let mut told = 0;
+    let (mut told, mut asked) = (0, false);
     while !shared.ends.load(Relaxed) {
-        // The terminal hands keys over as they are typed, Ctrl-C among them: what it would have done is done here.
-        if screen.ends(KEYS) {
+        // The terminal hands keys over as they are typed, Ctrl-C among them: what it would have done is done here. Once: a second
+        // signal would end the process before all is undone.
+        if asked {
+            std::thread::sleep(KEYS);
+        } else if screen.ends(KEYS) {
+            asked = true;
             let _ = kill_process(getpid(), Signal::INT);
         }
         let Some(seen) = look.next(Duration::ZERO)? else { continue };

@@ -57,7 +57,9 @@ impl Bar {
     /// A bar that is drawn when `when` says so.
     pub fn new(when: When) -> Self {
         let shown = match (when, std::io::stderr().is_terminal()) {
-            (When::Live, _) if std::io::stdout().is_terminal() => Shown::Whole(Meanwhile::default()),
+            (When::Live, _) if std::io::stdout().is_terminal() && std::io::stdin().is_terminal() => {
+                Shown::Whole(Meanwhile::default())
+            }
             (When::Auto | When::Always | When::Live, true) => Shown::Bar,
             (When::Always | When::Live, false) => Shown::Lines { latest: None },
             (When::Auto, false) | (When::Never, _) => Shown::Nowhere,

@@ -16,9 +16,9 @@ const ESCAPE: u8 = 27;
 pub struct Screen(DefaultTerminal);
 
 impl Screen {
-    /// None where standard output is no terminal.
+    /// None where there is no terminal to draw on and to hear keys from.
     pub fn take() -> Result<Option<Screen>> {
-        if !std::io::stdout().is_terminal() {
+        if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
             return Ok(None);
         }
         // Its hook gives the terminal back before a panic is told.
