@@ -87,12 +87,15 @@ fn command_line(root: &Root, path: &Path, before: &str, after: &str) -> Result<(
     if line.len() > LONGEST && line.len() > old.len() {
         return refused(format!("{shown} would have {} characters, more than every kernel takes", line.len()));
     }
-    let Some(source) = parameter(&line, "root") else { return refused(format!("{shown} names no root=")) };
+    let Some(source) = parameter(&line, "root") else {
+        // A partition of the right type is found without one.
+        return if parameter(&old, "root").is_some() { refused(format!("{shown} names no root=")) } else { Ok(()) };
+    };
     if parameter(&old, "root").is_some_and(|old| old != source) {
         return refused(format!("{shown} would name another root than before"));
     }
     is_there(root, source, &format!("{shown} starts from"))?;
-    let kind = parameter(&line, "rootfstype");
+    let kind = parameter(&line, "rootfstype").filter(|kind| parameter(&old, "rootfstype") != Some(*kind));
     for kind in kind.into_iter().flat_map(|kinds| kinds.split(',')) {
         known(root, kind, &shown.to_string())?;
     }
@@ -149,7 +152,8 @@ fn fstab(root: &Root, before: &str, after: &str) -> Result<(), ChangeError> {
             if !NO_DISK.contains(&new.kind) {
                 is_there(root, new.what, &format!("/etc/fstab has at {}", new.at))?;
             }
-            for kind in new.kind.split(',') {
+            // What it has already may be a helper's, as ntfs-3g.
+            for kind in new.kind.split(',').filter(|_| new.kind != old.kind) {
                 known(root, kind, "/etc/fstab")?;
             }
         }
@@ -178,7 +182,10 @@ fn takes(option: &str, kind: &str, at: &str) -> Result<(), ChangeError> {
 /// What names a disk leads to one, as far as this root has devices.
 fn is_there(root: &Root, source: &str, what: &str) -> Result<(), ChangeError> {
     let (way, name) = source.split_once('=').unwrap_or(("", source));
-    let name = name.trim_matches('"');
+    // What udev cannot have in a name, and fstab in a field, is written as a number; `PARTUUID=…/PARTNROFF=1` is another's neighbour.
+    let name = name.trim_matches('"').replace("\\040", "\\x20");
+    let name =
+        if way.eq_ignore_ascii_case("PARTUUID") { name.split('/').next().unwrap_or_default() } else { name.as_str() };
     let folder = match way.to_ascii_uppercase().as_str() {
         "UUID" => "/dev/disk/by-uuid",
         "PARTUUID" => "/dev/disk/by-partuuid",
