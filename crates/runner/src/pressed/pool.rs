@@ -51,6 +51,18 @@ impl<'a> ZswapWatch<'a> {
     }
 }
 
+impl Drop for ZswapWatch<'_> {
+    fn drop(&mut self) {
+        // The group stands for the next step as well.
+        if self.lowered > 0
+            && let Some(cgroup) = self.cgroup
+            && let Err(error) = cgroup.give(self.memory)
+        {
+            tracing::debug!("{error}");
+        }
+    }
+}
+
 /// What it takes and what it holds (Linux 5.19 and later), of the whole machine.
 fn read() -> Option<(Bytes, Bytes)> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
