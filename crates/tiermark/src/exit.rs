@@ -83,6 +83,9 @@ fn status(error: &anyhow::Error) -> u8 {
             MoveError::Change(_) | MoveError::Io { .. } | MoveError::Missing(_) => MISSING,
         };
     }
+    if error.is::<BrokenOff>() {
+        return INTERRUPTED;
+    }
     if error.is::<Usage>()
         || error.is::<workloads::WorkloadError>()
         || error.is::<ProfileError>()
@@ -123,6 +126,18 @@ pub fn of_run(finished: &Finished) -> ExitCode {
 pub fn partly() -> ExitCode {
     ExitCode::from(UNMET)
 }
+
+/// One of several runs was told to end, so none follows it.
+#[derive(Debug)]
+pub struct BrokenOff(pub String);
+
+impl std::fmt::Display for BrokenOff {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "interrupted in run {}; what was measured is kept", self.0)
+    }
+}
+
+impl std::error::Error for BrokenOff {}
 
 /// Something that the command line itself needs and does not find; the sentence says what and the way out.
 #[derive(Debug)]

@@ -74,7 +74,10 @@ fn measured(context: &Context, need: &Need) -> Result<()> {
     let site = methods::Site::named(dir, None, &machine, &Root::live())?;
     let request = methods::Request { site: &site, settings: &settings, as_published: false, machine: &machine };
     let plan = method.plan(&request)?;
-    super::run::execute(context, machine, plan, crate::cli::When::Auto)?;
+    let finished = super::run::execute_one_of(context, machine, plan, crate::cli::When::Auto)?;
+    if let record::State::Failed(why) = &finished.state {
+        out::say(&format!("what {} does as swap could not be measured: {why}", need.dir.display()));
+    }
     Ok(())
 }
 
@@ -104,7 +107,7 @@ pub fn advice(context: &Context, args: &GoalArgs) -> Result<Advice> {
         setup.room.insert("/".into(), (bytes(room.f_bavail), bytes(room.f_blocks)));
     }
     let proofs = if root.is_live() { proofs(context)? } else { Vec::new() };
-    let media = if root.is_live() { media(context)? } else { Vec::new() };
+    let media = if root.is_live() { media(context, &machine)? } else { Vec::new() };
     let situation = Situation {
         machine: &machine,
         setup: &setup,
@@ -203,7 +206,7 @@ fn seen(context: &Context, machine: &Machine) -> Result<(Vec<Seen>, Vec<SeenVect
 }
 
 /// What disks of this machine did as swap, the newest first.
-fn media(context: &Context) -> Result<Vec<SeenMedium>> {
+fn media(context: &Context, machine: &Machine) -> Result<Vec<SeenMedium>> {
     let mut media = Vec::new();
     if !context.has_database() {
         return Ok(media);
@@ -216,6 +219,10 @@ fn media(context: &Context) -> Result<Vec<SeenMedium>> {
     };
     for head in store.runs()?.iter().filter(wanted).take(RUNS) {
         let record = store.load(&head.id)?;
+        // A card may have come from another board, with its records.
+        if record.run.machine.model != machine.model || record.run.machine.cpu.model != machine.cpu.model {
+            continue;
+        }
         for step in record.steps.iter().filter(|step| step.name == "swap-sim" && step.elapsed.0 > 0) {
             let operations = step.read.operations() + step.write.operations();
             if let Some(tier) = step.tier.clone().filter(|_| operations > 0) {

@@ -4,7 +4,7 @@
 use crate::cli::{CheckArgs, When};
 use crate::context::Context;
 use crate::exit::Missing;
-use crate::verbs::run::execute;
+use crate::verbs::run::execute_one_of;
 use crate::{exit, out};
 use anyhow::Result;
 use basics::desktop::{Building, Compiler};
@@ -55,7 +55,7 @@ fn method(context: &Context, machine: &Machine, name: &str, sets: &[String], dir
     let dir = dir.to_str().ok_or_else(|| Missing(format!("{} is not UTF-8", dir.display())))?;
     let site = Site::named(dir, None, machine, &Root::live())?;
     let request = Request { site: &site, settings: &settings, as_published: false, machine };
-    let finished = execute(context, machine.clone(), method.plan(&request)?, When::Auto)?;
+    let finished = execute_one_of(context, machine.clone(), method.plan(&request)?, When::Auto)?;
     Ok(context.open_for_reading()?.load(&finished.id)?)
 }
 
@@ -73,7 +73,7 @@ fn build(context: &Context, quick: bool) -> Result<Record> {
         repeat: 1,
         seed: 42,
     };
-    let finished = execute(context, machine::read(&Root::live()), request.plan()?, When::Auto)?;
+    let finished = execute_one_of(context, machine::read(&Root::live()), request.plan()?, When::Auto)?;
     Ok(context.open_for_reading()?.load(&finished.id)?)
 }
 

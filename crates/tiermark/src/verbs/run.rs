@@ -89,6 +89,20 @@ pub fn execute(context: &Context, machine: machine::Machine, plan: basics::Plan,
     execute_watched(context, machine, plan, &mut Bar::new(context.progress(progress)))
 }
 
+/// The same for one of several runs: told to end, none follows it.
+pub fn execute_one_of(
+    context: &Context,
+    machine: machine::Machine,
+    plan: basics::Plan,
+    progress: When,
+) -> Result<Finished> {
+    let finished = execute(context, machine, plan, progress)?;
+    if finished.state == record::State::Interrupted {
+        return Err(exit::BrokenOff(finished.id.to_string()).into());
+    }
+    Ok(finished)
+}
+
 /// The same, told to someone.
 pub fn execute_watched(
     context: &Context,
