@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use table::Role;
 use target::Target;
-use tree::{Manifest, OWN, Trees, Watch};
+use tree::{Manifest, OWN, Since, Trees, Watch};
 
 /// Length of a boot partition that goes with the system: that of Raspberry Pi OS.
 pub const BOOT_LEN: Bytes = Bytes(512 * MIB);
@@ -138,7 +138,7 @@ struct Site<'a> {
 /// # Errors
 /// As [`run`]'s, before anything is written.
 pub fn plan(request: &Request, journal: &Journal, run: &str) -> Result<Planned, MoveError> {
-    let source = Source::open(&request.from, journal, run, &std::env::temp_dir())?;
+    let source = Source::open(&request.from, journal, run, &source::place())?;
     let layout = planned_layout(&request.to)?;
     let name = |role: Role| format!("{role:?}").to_lowercase();
     Ok(Planned {
@@ -171,7 +171,7 @@ pub fn run(
     progress: &mut dyn Progress,
     interrupted: &AtomicBool,
 ) -> Result<Moved, MoveError> {
-    let site = Site { journal, run, dir: std::env::temp_dir() };
+    let site = Site { journal, run, dir: source::place() };
     let source = Source::open(&request.from, journal, run, &site.dir)?;
     let before = command_line(&source)?;
     let used = source.used()?;
@@ -194,7 +194,8 @@ pub fn run(
         boot.put(COMMAND_LINE, before.as_bytes())?;
     }
     unretired(target.root(), &site)?;
-    copied(&source, &mut target, &site, &mut heard, &mut moved)?;
+    let without = source.without(journal, &request.to.path);
+    copied(&source, &without, &mut target, &site, &mut heard, &mut moved)?;
     target.state.verified = true;
     target.keep()?;
     let result = fitted(&source, &mut target, before.as_deref(), request, &site, &mut moved);
@@ -211,6 +212,7 @@ pub fn run(
 /// All files, until both sides are the same.
 fn copied(
     source: &Source,
+    without: &[PathBuf],
     target: &mut Target,
     site: &Site<'_>,
     heard: &mut Heard<'_>,
@@ -219,7 +221,8 @@ fn copied(
     let from = source.root().to_owned();
     for round in 1.. {
         let to = target.root().to_owned();
-        let trees = Trees { from: &from, to: &to, without: &source.swap_files };
+        let since = source.runs.then(Since::now);
+        let trees = Trees { from: &from, to: &to, without, since };
         heard.progress.phase(Phase::Measuring, 0, 0);
         let (files, bytes) = tree::measure(&trees)?;
         heard.progress.phase(Phase::Copying, files, bytes);
@@ -229,7 +232,7 @@ fn copied(
         tree::settle(&to)?;
         target.afresh(site.journal, site.run, &site.dir)?;
         let to = target.root().to_owned();
-        let trees = Trees { from: &from, to: &to, without: &source.swap_files };
+        let trees = Trees { from: &from, to: &to, without, since };
         heard.progress.phase(Phase::Verifying, files, bytes);
         let manifest = Manifest::open(&to)?;
         let differs = tree::compare(&trees, &manifest, heard)?;
@@ -239,9 +242,11 @@ fn copied(
         // What the file system does not take cannot be there.
         let lacking = !copied.lacks.is_empty();
         let real: Vec<&String> =
-            differs.iter().filter(|what| !(lacking && what.contains("extended attributes"))).collect();
-        if real.is_empty() {
+            differs.really.iter().filter(|what| !(lacking && what.contains("extended attributes"))).collect();
+        // A system that runs never stands still; what it wrote to in the last round is told.
+        if real.is_empty() && (differs.meanwhile.is_empty() || round == ROUNDS) {
             moved.notes.extend(copied.lacks);
+            moved.notes.extend(meanwhile(&differs.meanwhile));
             return Ok(());
         }
         if round == ROUNDS {
@@ -250,11 +255,23 @@ fn copied(
             return Err(MoveError::Differs(what));
         }
         // A file that differs although its length and time do not is copied anew.
-        for path in differs.iter().filter_map(|what| what.strip_suffix(": what it says differs")) {
+        for path in differs.really.iter().filter_map(|what| what.strip_suffix(": what it says differs")) {
             let _ = fs::remove_file(to.join(path.trim_start_matches('/')));
         }
     }
     Ok(())
+}
+
+/// What a system that runs wrote to while it was copied for the last time.
+fn meanwhile(differs: &[String]) -> Option<String> {
+    let mut paths: Vec<&str> = differs.iter().filter_map(|what| what.rsplit_once(": ")).map(|(path, _)| path).collect();
+    paths.dedup();
+    let (first, more) = (paths.first()?, paths.len() - 1);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    Some(format!(
+        "this system wrote to files while they were copied, so that the copy has them as they were shortly before, or half of it: {first}{more}; \
+         with less running, the same command brings them over"
+    ))
 }
 
 /// The one line that leads to the new system, still to be written.
@@ -475,7 +492,7 @@ fn replaced(path: &Path, text: &str) -> Result<(), MoveError> {
 
 /// Where the boot partition of a system is, for what comes after a move.
 fn boot_partition(from: &Whence, journal: &Journal, run: &str) -> Result<Boot, MoveError> {
-    let source = Source::open(from, journal, run, &std::env::temp_dir())?;
+    let source = Source::open(from, journal, run, &source::place())?;
     source.boot.clone().ok_or_else(|| MoveError::Missing(format!("{} has no boot partition", source.name)))
 }
 

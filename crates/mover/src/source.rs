@@ -33,6 +33,14 @@ pub struct Source {
     pub name: String,
     /// Swap files, which are not copied.
     pub swap_files: Vec<PathBuf>,
+    /// It runs, and writes to its files meanwhile.
+    pub runs: bool,
+}
+
+/// Where mounts are made: in memory, so that none of them is seen in what is copied.
+pub fn place() -> PathBuf {
+    let memory = Path::new("/run");
+    if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() }
 }
 
 impl Source {
@@ -60,6 +68,7 @@ impl Source {
             _device: None,
             boot: boot.map(|at| Boot::Folder(at.to_owned())),
             name: "the system that runs".to_owned(),
+            runs: true,
         };
         let swaps = fs::read_to_string("/proc/swaps").unwrap_or_default();
         let active = swaps.lines().skip(1).filter_map(|line| line.split_whitespace().next()).map(PathBuf::from);
@@ -92,8 +101,14 @@ impl Source {
             {
                 continue;
             }
-            let mut source =
-                Source { swap_files: Vec::new(), mount, _device: Some(device), boot, name: path.display().to_string() };
+            let mut source = Source {
+                swap_files: Vec::new(),
+                mount,
+                _device: Some(device),
+                boot,
+                name: path.display().to_string(),
+                runs: false,
+            };
             source.swap_files = source.swap_files_with(Vec::new());
             return Ok(source);
         }
@@ -108,6 +123,18 @@ impl Source {
     /// What a file of it says.
     pub fn text(&self, name: &str) -> Option<String> {
         fs::read_to_string(self.root().join(name)).ok()
+    }
+
+    /// What of it is not copied: swap files; of the system that runs also the journal, which changes with each step of a move and tells
+    /// of no change of the copy, and an image that it is copied to.
+    pub fn without(&self, journal: &Journal, to: &Path) -> Vec<PathBuf> {
+        let mut all = self.swap_files.clone();
+        if self.runs {
+            all.extend(
+                [journal.dir(), to].into_iter().filter_map(|path| path.strip_prefix("/").ok()).map(Path::to_owned),
+            );
+        }
+        all
     }
 
     /// Bytes that its files take.
