@@ -5,7 +5,7 @@ use crate::error::ChangeError;
 use crate::journal::{Journal, Standing, random};
 use crate::kind::{Change, Present, Reversible};
 use rustix::io::Errno;
-use rustix::mount::{MountFlags, UnmountFlags};
+use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags};
 use serde::{Deserialize, Serialize};
 use std::ffi::CStr;
 use std::io;
@@ -105,6 +105,8 @@ impl Mount {
         Self::at_new_folder(journal, run, dir, |mount| {
             let read_only = MountFlags::BIND | MountFlags::RDONLY | MountFlags::NODEV | MountFlags::NOSUID;
             rustix::mount::mount_bind(what, &mount.path)
+                // What is mounted there later stays out of it, too.
+                .and_then(|()| rustix::mount::mount_change(&mount.path, MountPropagationFlags::PRIVATE))
                 .and_then(|()| rustix::mount::mount_remount(&mount.path, read_only, ""))
                 .map_err(|errno| ChangeError::as_root("mount", what, errno.into()))
         })

@@ -2,8 +2,10 @@
 //! kernel has FAT, and an image's is nobody else's).
 
 use crate::error::MoveError;
+use crate::tree::Hash;
 use basics::Bytes;
 use fatfs::{FileSystem, FormatVolumeOptions, FsOptions};
+use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -213,11 +215,34 @@ impl Boot {
         Ok(told)
     }
 
-    /// Each file with what it says, by its path, for comparison.
+    /// Whether an initramfs lies there and config.txt has the firmware start one.
+    ///
+    /// # Errors
+    /// As [`Boot::read`].
+    pub fn starts_initramfs(&self) -> Result<bool, MoveError> {
+        let config = self.read("config.txt")?.unwrap_or_default();
+        let told = String::from_utf8_lossy(&config).lines().any(|line| {
+            let line = line.trim();
+            line == "auto_initramfs=1" || line.starts_with("initramfs ")
+        });
+        let fail = MoveError::io("read the boot partition of", self.path());
+        let names = || -> io::Result<Vec<String>> {
+            if let Boot::Folder(folder) = self {
+                let all = std::fs::read_dir(folder)?;
+                return all.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect();
+            }
+            let fs = FileSystem::new(self.window(false)?, FsOptions::new())?;
+            fs.root_dir().iter().map(|entry| Ok(entry?.file_name())).collect()
+        };
+        let names = names().map_err(fail)?;
+        Ok(told && names.iter().any(|name| name.starts_with("initrd") || name.starts_with("initramfs")))
+    }
+
+    /// Each file with a hash of what it says (SHA-256), by its path, for comparison.
     ///
     /// # Errors
     /// The kernel's.
-    pub fn all(&self) -> Result<Vec<(String, Vec<u8>)>, MoveError> {
+    pub fn all(&self) -> Result<Vec<(String, Hash)>, MoveError> {
         let mut all = Vec::new();
         let read = (|| -> io::Result<()> {
             match self {
@@ -268,19 +293,33 @@ fn from_fat(from: &FatDir<'_>, to: &FatDir<'_>, told: &mut (u64, u64)) -> io::Re
     Ok(())
 }
 
-fn list_folder(folder: &Path, below: &str, all: &mut Vec<(String, Vec<u8>)>) -> io::Result<()> {
+/// A hash of all that a file says, of which no more than a piece is held at once.
+fn said(file: &mut dyn Read) -> io::Result<Hash> {
+    let mut hash = Sha256::new();
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        match file.read(&mut buffer) {
+            Ok(0) => return Ok(hash.finalize().into()),
+            Ok(read) => hash.update(&buffer[..read]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn list_folder(folder: &Path, below: &str, all: &mut Vec<(String, Hash)>) -> io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
         let name = format!("{below}{}", entry.file_name().to_string_lossy());
         match entry.file_type()?.is_dir() {
             true => list_folder(&entry.path(), &format!("{name}/"), all)?,
-            false => all.push((name, std::fs::read(entry.path())?)),
+            false => all.push((name, said(&mut File::open(entry.path())?)?)),
         }
     }
     Ok(())
 }
 
-fn list_fat(dir: &FatDir<'_>, below: &str, all: &mut Vec<(String, Vec<u8>)>) -> io::Result<()> {
+fn list_fat(dir: &FatDir<'_>, below: &str, all: &mut Vec<(String, Hash)>) -> io::Result<()> {
     for entry in dir.iter() {
         let entry = entry?;
         let name = entry.file_name();
@@ -290,9 +329,7 @@ fn list_fat(dir: &FatDir<'_>, below: &str, all: &mut Vec<(String, Vec<u8>)>) -> 
         if entry.is_dir() {
             list_fat(&entry.to_dir(), &format!("{below}{name}/"), all)?;
         } else {
-            let mut bytes = Vec::new();
-            entry.to_file().read_to_end(&mut bytes)?;
-            all.push((format!("{below}{name}"), bytes));
+            all.push((format!("{below}{name}"), said(&mut entry.to_file())?));
         }
     }
     Ok(())
@@ -331,6 +368,9 @@ mod tests {
         let other = Boot::Fat { path, start: Bytes(68 << 20), len: Bytes(12 << 20) };
         other.format().unwrap();
         fat.copy_to(&other).unwrap();
+        std::fs::write(dir.path().join("boot/overlays/a-long-name-of-an-overlay.dtbo"), [8; 70_000]).unwrap();
+        assert!(fat.all().unwrap() != folder.all().unwrap(), "one byte is another");
+        std::fs::write(dir.path().join("boot/overlays/a-long-name-of-an-overlay.dtbo"), [7; 70_000]).unwrap();
         assert!(fat.all().unwrap() == other.all().unwrap() && fat.all().unwrap() == folder.all().unwrap());
         // Too much for it: what was there stays.
         assert!(other.put(COMMAND_LINE, &vec![1; 16 << 20]).is_err());

@@ -124,6 +124,11 @@ fn spliced(line: &str, fields: &[std::ops::Range<usize>], words: &[(usize, Strin
     out
 }
 
+/// What a command line names as root; the kernel takes the last one.
+pub fn root_of(line: &str) -> Option<&str> {
+    line.split_whitespace().filter_map(|word| word.strip_prefix("root=")).next_back()
+}
+
 /// The kernel's command line: where its root is, and zswap before the swap area where there is one (the article's share of memory).
 ///
 /// # Errors

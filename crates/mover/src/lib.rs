@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use table::Role;
 use target::Target;
-use tree::{Manifest, OWN, Trees, Watch};
+use tree::{Manifest, OWN, Since, Trees, Watch};
 
 /// Length of a boot partition that goes with the system: that of Raspberry Pi OS.
 pub const BOOT_LEN: Bytes = Bytes(512 * MIB);
@@ -138,7 +138,8 @@ struct Site<'a> {
 /// # Errors
 /// As [`run`]'s, before anything is written.
 pub fn plan(request: &Request, journal: &Journal, run: &str) -> Result<Planned, MoveError> {
-    let source = Source::open(&request.from, journal, run, &std::env::temp_dir())?;
+    source::apart(&request.from, &request.to.path)?;
+    let source = Source::open(&request.from, journal, run, &source::place())?;
     let layout = planned_layout(&request.to)?;
     let name = |role: Role| format!("{role:?}").to_lowercase();
     Ok(Planned {
@@ -171,7 +172,8 @@ pub fn run(
     progress: &mut dyn Progress,
     interrupted: &AtomicBool,
 ) -> Result<Moved, MoveError> {
-    let site = Site { journal, run, dir: std::env::temp_dir() };
+    source::apart(&request.from, &request.to.path)?;
+    let site = Site { journal, run, dir: source::place() };
     let source = Source::open(&request.from, journal, run, &site.dir)?;
     let before = command_line(&source)?;
     let used = source.used()?;
@@ -194,7 +196,8 @@ pub fn run(
         boot.put(COMMAND_LINE, before.as_bytes())?;
     }
     unretired(target.root(), &site)?;
-    copied(&source, &mut target, &site, &mut heard, &mut moved)?;
+    let without = source.without(journal, &request.to.path);
+    copied(&source, &without, &mut target, &site, &mut heard, &mut moved)?;
     target.state.verified = true;
     target.keep()?;
     let result = fitted(&source, &mut target, before.as_deref(), request, &site, &mut moved);
@@ -211,6 +214,7 @@ pub fn run(
 /// All files, until both sides are the same.
 fn copied(
     source: &Source,
+    without: &[PathBuf],
     target: &mut Target,
     site: &Site<'_>,
     heard: &mut Heard<'_>,
@@ -219,7 +223,8 @@ fn copied(
     let from = source.root().to_owned();
     for round in 1.. {
         let to = target.root().to_owned();
-        let trees = Trees { from: &from, to: &to, without: &source.swap_files };
+        let since = source.runs.then(Since::now);
+        let trees = Trees { from: &from, to: &to, without, since };
         heard.progress.phase(Phase::Measuring, 0, 0);
         let (files, bytes) = tree::measure(&trees)?;
         heard.progress.phase(Phase::Copying, files, bytes);
@@ -229,7 +234,7 @@ fn copied(
         tree::settle(&to)?;
         target.afresh(site.journal, site.run, &site.dir)?;
         let to = target.root().to_owned();
-        let trees = Trees { from: &from, to: &to, without: &source.swap_files };
+        let trees = Trees { from: &from, to: &to, without, since };
         heard.progress.phase(Phase::Verifying, files, bytes);
         let manifest = Manifest::open(&to)?;
         let differs = tree::compare(&trees, &manifest, heard)?;
@@ -239,9 +244,11 @@ fn copied(
         // What the file system does not take cannot be there.
         let lacking = !copied.lacks.is_empty();
         let real: Vec<&String> =
-            differs.iter().filter(|what| !(lacking && what.contains("extended attributes"))).collect();
-        if real.is_empty() {
+            differs.really.iter().filter(|what| !(lacking && what.contains("extended attributes"))).collect();
+        // A system that runs never stands still; what it wrote to in the last round is told.
+        if real.is_empty() && (differs.meanwhile.is_empty() || round == ROUNDS) {
             moved.notes.extend(copied.lacks);
+            moved.notes.extend(meanwhile(&differs.meanwhile));
             return Ok(());
         }
         if round == ROUNDS {
@@ -250,11 +257,23 @@ fn copied(
             return Err(MoveError::Differs(what));
         }
         // A file that differs although its length and time do not is copied anew.
-        for path in differs.iter().filter_map(|what| what.strip_suffix(": what it says differs")) {
+        for path in differs.really.iter().filter_map(|what| what.strip_suffix(": what it says differs")) {
             let _ = fs::remove_file(to.join(path.trim_start_matches('/')));
         }
     }
     Ok(())
+}
+
+/// What a system that runs wrote to while it was copied for the last time.
+fn meanwhile(differs: &[String]) -> Option<String> {
+    let mut paths: Vec<&str> = differs.iter().filter_map(|what| what.rsplit_once(": ")).map(|(path, _)| path).collect();
+    paths.dedup();
+    let (first, more) = (paths.first()?, paths.len() - 1);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    Some(format!(
+        "this system wrote to files while they were copied, so that the copy has them as they were shortly before, or half of it: {first}{more}; \
+         with less running, the same command brings them over"
+    ))
 }
 
 /// The one line that leads to the new system, still to be written.
@@ -316,8 +335,8 @@ fn fitted(
         return Ok(None);
     };
     let after = fit::command_line(before, &new)?;
-    references(&root, &new, &after, target, moved)?;
     let old_boot = source.boot.clone().ok_or_else(|| MoveError::Missing("the boot partition is gone".to_owned()))?;
+    references(&root, &new, &after, (target, &old_boot), moved)?;
     moved.command_line = Some(after.clone());
     if let Some(boot) = target.boot.clone() {
         boot.format()?;
@@ -374,7 +393,13 @@ fn unretired(root: &Path, site: &Site<'_>) -> Result<(), MoveError> {
 }
 
 /// What the line names is there, and the kernel that it starts can read it.
-fn references(root: &Path, new: &fit::New, line: &str, target: &Target, moved: &mut Moved) -> Result<(), MoveError> {
+fn references(
+    root: &Path,
+    new: &fit::New,
+    line: &str,
+    (target, boot): (&Target, &Boot),
+    moved: &mut Moved,
+) -> Result<(), MoveError> {
     if !["sbin/init", "usr/sbin/init", "usr/lib/systemd/systemd", "lib/systemd/systemd"]
         .iter()
         .any(|init| root.join(init).symlink_metadata().is_ok())
@@ -397,45 +422,69 @@ fn references(root: &Path, new: &fit::New, line: &str, target: &Target, moved: &
     if about {
         moved.checked.push(format!("its file system can be mounted as {}", new.fs));
     }
-    match knows(root, &new.fs) {
-        Some((true, kernel)) => moved.checked.push(format!("the kernel {kernel} has {} built in", new.fs)),
-        Some((false, kernel)) => {
+    let fs = &new.fs;
+    match knows(root, fs, boot)? {
+        Knows::BuiltIn(kernel) => moved.checked.push(format!("the kernel {kernel} has {fs} built in")),
+        Knows::Initramfs(kernel) => moved.notes.push(format!(
+            "the kernel {kernel} has {fs} as a module, so that its initramfs has to bring it: etc/initramfs-tools/modules names it, but what the \
+             initramfs holds was not looked at; `update-initramfs -u` before the move makes sure"
+        )),
+        Knows::NoInitramfs(kernel) => {
+            return Err(MoveError::Missing(format!(
+                "the kernel {kernel} has {fs} as a module alone, and {} starts no initramfs that could bring it (no initrd* or initramfs* there, \
+                 or neither auto_initramfs=1 nor initramfs in its config.txt); nothing was switched: take --fs ext4, or add an initramfs",
+                boot.describe()
+            )));
+        }
+        Knows::Not(kernel) => {
             let what = format!(
                 "the kernel {kernel} has {fs} as a module alone, which it cannot load from a root of {fs} without an initramfs; nothing was \
-                 switched: take --fs ext4, or a kernel or an initramfs with {fs}",
-                fs = new.fs
+                 switched: take --fs ext4, or a kernel or an initramfs with {fs}"
             );
             return Err(MoveError::Missing(what));
         }
-        None => moved.notes.push(format!(
-            "which file systems its kernel has built in is not told below /lib/modules: it must know {}",
-            new.fs
+        Knows::Untold => moved.notes.push(format!(
+            "which file systems its kernel has built in is not told below /lib/modules: it must know {fs}"
         )),
     }
     Ok(())
 }
 
-/// Whether all kernels of a system have a file system built in, or an initramfs that brings it; none where they do not say.
-fn knows(root: &Path, fs: &str) -> Option<(bool, String)> {
-    let mut kernels: Vec<PathBuf> =
-        fs::read_dir(root.join("lib/modules")).ok()?.flatten().map(|entry| entry.path()).collect();
+/// What the kernels of a system know of a file system; the one that knows least is named.
+enum Knows {
+    /// Built in.
+    BuiltIn(String),
+    /// A module, which an initramfs was told to hold, and one is started.
+    Initramfs(String),
+    /// The same, and none is started.
+    NoInitramfs(String),
+    /// A module that nothing brings.
+    Not(String),
+    /// They do not say.
+    Untold,
+}
+
+fn knows(root: &Path, fs: &str, boot: &Boot) -> Result<Knows, MoveError> {
+    let all = fs::read_dir(root.join("lib/modules")).into_iter().flatten().flatten();
+    let mut kernels: Vec<PathBuf> = all.map(|entry| entry.path()).collect();
     kernels.sort();
-    let mut found = None;
+    let mut found = Knows::Untold;
     for kernel in kernels {
         let Ok(text) = fs::read_to_string(kernel.join("modules.builtin")) else { continue };
         let name = kernel.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let built_in = text.lines().any(|line| line.ends_with(&format!("/{fs}.ko")));
-        let initramfs = initramfs_brings(root, fs);
-        if !(built_in || initramfs) {
-            return Some((false, name));
-        }
-        found = Some((true, name));
+        found = match text.lines().any(|line| line.ends_with(&format!("/{fs}.ko"))) {
+            true if matches!(found, Knows::Untold | Knows::BuiltIn(_)) => Knows::BuiltIn(name),
+            true => found,
+            false if !initramfs_told(root, fs) => return Ok(Knows::Not(name)),
+            false if !boot.starts_initramfs()? => return Ok(Knows::NoInitramfs(name)),
+            false => Knows::Initramfs(name),
+        };
     }
-    found
+    Ok(found)
 }
 
 /// An initramfs is made anew with each kernel, and is told to hold it.
-fn initramfs_brings(root: &Path, fs: &str) -> bool {
+fn initramfs_told(root: &Path, fs: &str) -> bool {
     let modules = fs::read_to_string(root.join("etc/initramfs-tools/modules")).unwrap_or_default();
     modules.lines().any(|line| line.trim() == fs)
 }
@@ -475,7 +524,7 @@ fn replaced(path: &Path, text: &str) -> Result<(), MoveError> {
 
 /// Where the boot partition of a system is, for what comes after a move.
 fn boot_partition(from: &Whence, journal: &Journal, run: &str) -> Result<Boot, MoveError> {
-    let source = Source::open(from, journal, run, &std::env::temp_dir())?;
+    let source = Source::open(from, journal, run, &source::place())?;
     source.boot.clone().ok_or_else(|| MoveError::Missing(format!("{} has no boot partition", source.name)))
 }
 
@@ -492,6 +541,23 @@ pub fn undo(from: &Whence, journal: &Journal, run: &str) -> Result<String, MoveE
     Ok(boot.describe())
 }
 
+/// Whether the system that runs is the one that the boot partition leads to.
+fn started_by(runs: &str, next: &str, boot: &Boot) -> Result<(), MoveError> {
+    match (fit::root_of(runs), fit::root_of(next)) {
+        (Some(runs), Some(next)) if runs == next => Ok(()),
+        (runs, next) => {
+            let word =
+                |root: Option<&str>| root.map_or("nothing that is told".to_owned(), |root| format!("root={root}"));
+            Err(MoveError::Missing(format!(
+                "this system was started with {}, and {COMMAND_LINE} of {} leads to {}: start that one first, and see that all is well",
+                word(runs),
+                boot.describe(),
+                word(next)
+            )))
+        }
+    }
+}
+
 /// The new system stays: what leads back to the old one goes. Where.
 ///
 /// # Errors
@@ -505,6 +571,12 @@ pub fn finish(from: &Whence, journal: &Journal, run: &str) -> Result<String, Mov
         let what = "the old system runs still: start the new one first, and see that all is well";
         return Err(MoveError::Missing(what.to_owned()));
     }
+    if *from == Whence::Live {
+        // A system that was moved once more has such a file, too, and may still be the old one.
+        let runs = fs::read_to_string("/proc/cmdline").unwrap_or_default();
+        let next = boot.read(COMMAND_LINE)?.unwrap_or_default();
+        started_by(&runs, &String::from_utf8_lossy(&next), &boot)?;
+    }
     boot.remove(WAY_BACK)?;
     if *from == Whence::Live {
         let manifest = Path::new("/").join(OWN).join("manifest");
@@ -516,4 +588,44 @@ pub fn finish(from: &Whence, journal: &Journal, run: &str) -> Result<String, Mov
         }
     }
     Ok(boot.describe())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_way_back_stays_until_the_new_system_runs() {
+        let boot = Boot::Folder(PathBuf::from("/boot/firmware"));
+        let next = "console=tty1 root=PARTUUID=new rootfstype=btrfs quiet\n";
+        assert!(started_by("8250.nr_uarts=0 root=PARTUUID=new rootfstype=btrfs quiet", next, &boot).is_ok());
+        let old = started_by("root=PARTUUID=old quiet", next, &boot).unwrap_err().to_string();
+        assert!(old.contains("root=PARTUUID=old") && old.contains("leads to root=PARTUUID=new"), "{old}");
+        assert!(started_by("", next, &boot).is_err() && started_by("quiet", "quiet", &boot).is_err());
+    }
+
+    #[test]
+    fn a_module_needs_an_initramfs_that_is_started() {
+        let dir = tempfile::tempdir().unwrap();
+        let (root, folder) = (dir.path().join("root"), dir.path().join("boot"));
+        let boot = Boot::Folder(folder.clone());
+        for name in ["root/lib/modules/6.6.51-v8+", "root/etc/initramfs-tools", "boot"] {
+            fs::create_dir_all(dir.path().join(name)).unwrap();
+        }
+        assert!(matches!(knows(&root, "btrfs", &boot), Ok(Knows::Untold)));
+        fs::write(root.join("lib/modules/6.6.51-v8+/modules.builtin"), "kernel/fs/ext4/ext4.ko\n").unwrap();
+        assert!(matches!(knows(&root, "ext4", &boot), Ok(Knows::BuiltIn(_))));
+        assert!(matches!(knows(&root, "btrfs", &boot), Ok(Knows::Not(_))));
+        fs::write(root.join("etc/initramfs-tools/modules"), "# more\nbtrfs\n").unwrap();
+        assert!(matches!(knows(&root, "btrfs", &boot), Ok(Knows::NoInitramfs(_))));
+        fs::write(folder.join("config.txt"), "[all]\n#auto_initramfs=1\n").unwrap();
+        fs::write(folder.join("initramfs8"), "").unwrap();
+        assert!(matches!(knows(&root, "btrfs", &boot), Ok(Knows::NoInitramfs(_))));
+        for line in ["auto_initramfs=1", "initramfs initramfs8 followkernel"] {
+            fs::write(folder.join("config.txt"), format!("[all]\r\n{line}\r\n")).unwrap();
+            assert!(matches!(knows(&root, "btrfs", &boot), Ok(Knows::Initramfs(_))));
+        }
+        fs::remove_file(folder.join("initramfs8")).unwrap();
+        assert!(matches!(knows(&root, "btrfs", &boot), Ok(Knows::NoInitramfs(_))));
+    }
 }

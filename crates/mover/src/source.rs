@@ -5,10 +5,10 @@ use crate::boot::Boot;
 use crate::error::MoveError;
 use crate::table::{self, Holds};
 use basics::Bytes;
-use change::{Journal, LoopDevice, Mount, Part};
+use change::{Journal, LoopDevice, Mount, Part, Refused};
 use machine::Root;
 use std::fs::{self, File};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// Which system.
@@ -33,6 +33,54 @@ pub struct Source {
     pub name: String,
     /// Swap files, which are not copied.
     pub swap_files: Vec<PathBuf>,
+    /// It runs, and writes to its files meanwhile.
+    pub runs: bool,
+}
+
+/// Where mounts are made: in memory, so that none of them is seen in what is copied.
+pub fn place() -> PathBuf {
+    let memory = Path::new("/run");
+    if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() }
+}
+
+/// A disk whose boot partition is read and written without the kernel must not be mounted: the kernel would know nothing of it.
+fn unused(path: &Path) -> Result<(), MoveError> {
+    if !path.metadata().is_ok_and(|about| about.file_type().is_block_device()) {
+        return Ok(());
+    }
+    match change::guard::user_of(Path::new("/"), path)? {
+        None => Ok(()),
+        Some((user, remedy)) => Err(Refused::InUse { device: path.to_owned(), user, remedy }.into()),
+    }
+}
+
+/// Nothing is copied onto itself: neither under another name, nor into a file that a loop device is made of.
+///
+/// # Errors
+/// [`MoveError::Usage`] and [`MoveError::Refused`].
+pub fn apart(from: &Whence, to: &Path) -> Result<(), MoveError> {
+    let Ok(target) = to.metadata() else { return Ok(()) };
+    let same = |about: &fs::Metadata| match about.file_type().is_block_device() {
+        true => target.file_type().is_block_device() && about.rdev() == target.rdev(),
+        false => (about.dev(), about.ino()) == (target.dev(), target.ino()),
+    };
+    if let Whence::Image(from) = from
+        && from.metadata().is_ok_and(|about| same(&about))
+    {
+        let what = format!("--from {} and --to {} are the same; nothing was written", from.display(), to.display());
+        return Err(MoveError::Usage(what));
+    }
+    for device in fs::read_dir("/sys/block").into_iter().flatten().flatten() {
+        let Ok(behind) = fs::read_to_string(device.path().join("loop/backing_file")) else { continue };
+        if target.is_file() && Path::new(behind.trim_end_matches('\n')).metadata().is_ok_and(|about| same(&about)) {
+            let device = device.file_name();
+            let user = format!("/dev/{} is made of it", device.to_string_lossy());
+            return Err(
+                Refused::InUse { device: to.to_owned(), user, remedy: "detach that with `losetup -d` first" }.into()
+            );
+        }
+    }
+    Ok(())
 }
 
 impl Source {
@@ -60,6 +108,7 @@ impl Source {
             _device: None,
             boot: boot.map(|at| Boot::Folder(at.to_owned())),
             name: "the system that runs".to_owned(),
+            runs: true,
         };
         let swaps = fs::read_to_string("/proc/swaps").unwrap_or_default();
         let active = swaps.lines().skip(1).filter_map(|line| line.split_whitespace().next()).map(PathBuf::from);
@@ -69,6 +118,7 @@ impl Source {
 
     fn image(path: &Path, journal: &Journal, run: &str, dir: &Path) -> Result<Self, MoveError> {
         let path = fs::canonicalize(path).map_err(MoveError::io("open", path))?;
+        unused(&path)?;
         let mut file = File::open(&path).map_err(MoveError::io("open", &path))?;
         let all = table::read(&mut file);
         let none = |what: &str| MoveError::Missing(format!("{} {what}", path.display()));
@@ -92,8 +142,14 @@ impl Source {
             {
                 continue;
             }
-            let mut source =
-                Source { swap_files: Vec::new(), mount, _device: Some(device), boot, name: path.display().to_string() };
+            let mut source = Source {
+                swap_files: Vec::new(),
+                mount,
+                _device: Some(device),
+                boot,
+                name: path.display().to_string(),
+                runs: false,
+            };
             source.swap_files = source.swap_files_with(Vec::new());
             return Ok(source);
         }
@@ -108,6 +164,18 @@ impl Source {
     /// What a file of it says.
     pub fn text(&self, name: &str) -> Option<String> {
         fs::read_to_string(self.root().join(name)).ok()
+    }
+
+    /// What of it is not copied: swap files; of the system that runs also the journal, which changes with each step of a move and tells
+    /// of no change of the copy, and an image that it is copied to.
+    pub fn without(&self, journal: &Journal, to: &Path) -> Vec<PathBuf> {
+        let mut all = self.swap_files.clone();
+        if self.runs {
+            all.extend(
+                [journal.dir(), to].into_iter().filter_map(|path| path.strip_prefix("/").ok()).map(Path::to_owned),
+            );
+        }
+        all
     }
 
     /// Bytes that its files take.

@@ -17,6 +17,9 @@ const SECTOR: u64 = 512;
 /// Beyond it an MBR of 512-byte sectors counts no further.
 const MBR_ENDS: u64 = (u32::MAX as u64) * SECTOR;
 
+/// Lengths of a page: 16 KiB on a Raspberry Pi 5.
+const PAGES: [u64; 4] = [4096, 8192, 16_384, 65_536];
+
 /// How the table is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
@@ -123,7 +126,8 @@ pub fn holds(file: &File, start: Bytes) -> Holds {
         () if says(0x400, &0xF2F5_2010_u32.to_le_bytes()) => Holds::F2fs,
         () if says(0, b"XFSB") => Holds::Xfs,
         () if says(0x52, b"FAT32   ") || says(0x36, b"FAT1") || says(0x36, b"FAT ") => Holds::Fat,
-        () if says(4086, b"SWAPSPACE2") => Holds::Swap,
+        // At the end of the first page, whose length is that of the kernel that made it.
+        () if PAGES.iter().any(|page| says(page - 10, b"SWAPSPACE2")) => Holds::Swap,
         () => Holds::Unknown,
     }
 }
@@ -309,5 +313,16 @@ mod tests {
         assert!(layout(Bytes(64 << 20), Style::Gpt, None, Some(Bytes(64 << 20))).is_err());
         assert_eq!(guid(&stored("c12a7328-f81f-11d2-ba4b-00a0c93ec93b")), "c12a7328-f81f-11d2-ba4b-00a0c93ec93b");
         assert_eq!(uuid().unwrap().len(), 36);
+    }
+
+    #[test]
+    fn swap_is_known_by_pages_of_any_length() {
+        for page in PAGES {
+            let file = tempfile::tempfile().unwrap();
+            file.set_len(1 << 20).unwrap();
+            assert_eq!(holds(&file, Bytes(0)), Holds::Unknown);
+            file.write_all_at(b"SWAPSPACE2", page - 10).unwrap();
+            assert_eq!(holds(&file, Bytes(0)), Holds::Swap);
+        }
     }
 }

@@ -204,6 +204,15 @@ impl Target {
         if state.from != from || state.swap_uuid.is_some() != wanted.swap.is_some() {
             return Ok(None);
         }
+        let has_boot = all.iter().any(|part| table::holds(&file, part.start) == Holds::Fat);
+        if has_boot != wanted.boot.is_some() {
+            let (began, now) = if has_boot { ("move", "stay") } else { ("stay", "move") };
+            let path = wanted.path.display();
+            return Err(MoveError::Usage(format!(
+                "the move to {path} was begun with --boot {began} and cannot go on with --boot {now}: say --boot {began}, or begin anew \
+                 (of an image: remove it; of a disk: `wipefs -a {path}`)"
+            )));
+        }
         // A device is still asked for as at first: it may be in use by now.
         let grant = if is_device(&wanted.path) {
             Some(change::guard_for_writing(&wanted.path, wanted.destroy.as_deref())?)

@@ -1,5 +1,5 @@
 //! A tree of files, copied with all that belongs to it: owners, modes, times, extended attributes (ACLs, capabilities and labels are such),
-//! hard links, holes, devices, pipes and sockets; within one file system. What was copied is written down beside it, so that whoever comes
+//! hard links, holes, devices, pipes and sockets; subvolumes are folders. What was copied is written down beside it, so that whoever comes
 //! back goes on, and what lies on the disk in the end is read again and held against it.
 
 use crate::error::MoveError;
@@ -9,6 +9,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 use rustix::process::{Gid, Uid};
+use rustix::time::{ClockId, clock_gettime};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::{CString, OsString};
@@ -57,8 +58,31 @@ pub struct Trees<'a> {
     pub from: &'a Path,
     /// Written.
     pub to: &'a Path,
-    /// Paths from the root that are not copied: swap files.
+    /// Paths from the root that are not copied: swap files, tiermark's own journal.
     pub without: &'a [PathBuf],
+    /// Of a system that runs, when this was begun: what it wrote to since is no fault of the copy.
+    pub since: Option<Since>,
+}
+
+/// A moment by the clock that the kernel stamps files with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Since(i64, i64);
+
+impl Since {
+    /// This moment.
+    pub fn now() -> Self {
+        let now = clock_gettime(ClockId::RealtimeCoarse);
+        Since(now.tv_sec, now.tv_nsec as _)
+    }
+}
+
+/// What differs between both trees, each a path and what it is about it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Differs {
+    /// Although nobody wrote to it.
+    pub really: Vec<String>,
+    /// The system that runs wrote to it since the copy began.
+    pub meanwhile: Vec<String>,
 }
 
 /// A regular file at one moment: what changes when somebody writes to it.
@@ -168,7 +192,6 @@ fn walk(
     trees: &Trees<'_>,
     each: &mut dyn FnMut(&Path, &Metadata, Visit) -> Result<(), MoveError>,
 ) -> Result<(), MoveError> {
-    let root = stat(trees.from)?;
     let mut stack = vec![(PathBuf::new(), Visit::Before)];
     while let Some((name, visit)) = stack.pop() {
         let path = trees.from.join(&name);
@@ -179,12 +202,16 @@ fn walk(
             Err(error) => return Err(error),
         };
         each(&name, &stat, visit)?;
-        let below = FileType::from_raw_mode(stat.mode()) == FileType::Directory && stat.dev() == root.dev();
+        // Nothing is mounted into what is read here: another device number is a subvolume of btrfs, which belongs to the system.
+        let below = FileType::from_raw_mode(stat.mode()) == FileType::Directory;
         if visit == Visit::After || !below {
             continue;
         }
+        let mut names = match names(&path) {
+            Err(error) if is_gone(trees, &error, &path) => continue,
+            names => names?,
+        };
         stack.push((name.clone(), Visit::After));
-        let mut names = names(&path)?;
         names.retain(|child| !left_out(trees, &name.join(child)));
         names.sort_unstable_by(|a, b| b.cmp(a));
         stack.extend(names.into_iter().map(|child| (name.join(child), Visit::Before)));
@@ -195,6 +222,17 @@ fn walk(
 /// Not copied, and not missed.
 fn left_out(trees: &Trees<'_>, name: &Path) -> bool {
     name == Path::new(MADE_BY_MKFS) || name == Path::new(OWN) || trees.without.iter().any(|without| without == name)
+}
+
+/// Whether a system that runs took a file of the source away while it was looked at.
+fn is_gone(trees: &Trees<'_>, error: &MoveError, source: &Path) -> bool {
+    let MoveError::Io { path, source: why, .. } = error else { return false };
+    trees.since.is_some() && path == source && why.kind() == io::ErrorKind::NotFound
+}
+
+/// Whether something in this folder is left out, so that its time need not be the same.
+fn holds_left_out(trees: &Trees<'_>, name: &Path) -> bool {
+    holds_own(name) || trees.without.iter().any(|without| without.parent() == Some(name))
 }
 
 fn names(path: &Path) -> Result<Vec<OsString>, MoveError> {
@@ -214,7 +252,7 @@ pub fn copy(trees: &Trees<'_>, manifest: &mut Manifest, watch: &mut dyn Watch) -
     let mut copied = Copied::default();
     let mut lacks = Lacks::default();
     let mut links: HashMap<(u64, u64), PathBuf> = HashMap::new();
-    walk(trees, &mut |name, from, visit| {
+    let mut one = |name: &Path, from: &Metadata, visit: Visit| -> Result<(), MoveError> {
         if watch.ends() {
             return Err(MoveError::Interrupted);
         }
@@ -232,7 +270,8 @@ pub fn copy(trees: &Trees<'_>, manifest: &mut Manifest, watch: &mut dyn Watch) -
         }
         copied.files += 1;
         if from.nlink() > 1 {
-            match links.get(&(from.dev(), from.ino())) {
+            // Not there where the first name vanished while it was copied.
+            match links.get(&(from.dev(), from.ino())).filter(|first| stat(first).is_ok()) {
                 Some(first) => {
                     link(first, &target)?;
                     watch.went_on(1, 0);
@@ -279,6 +318,10 @@ pub fn copy(trees: &Trees<'_>, manifest: &mut Manifest, watch: &mut dyn Watch) -
         copied.bytes += bytes;
         watch.went_on(1, 0);
         Ok(())
+    };
+    walk(trees, &mut |name, from, visit| match one(name, from, visit) {
+        Err(error) if is_gone(trees, &error, &trees.from.join(name)) => clear(&trees.to.join(name)),
+        result => result,
     })?;
     copied.lacks = lacks.told;
     Ok(copied)
@@ -489,84 +532,120 @@ fn attributes(path: &Path) -> Result<BTreeMap<CString, Vec<u8>>, MoveError> {
 ///
 /// # Errors
 /// The kernel's; [`MoveError::Interrupted`].
-pub fn compare(trees: &Trees<'_>, manifest: &Manifest, watch: &mut dyn Watch) -> Result<Vec<String>, MoveError> {
-    let mut differs = Vec::new();
+pub fn compare(trees: &Trees<'_>, manifest: &Manifest, watch: &mut dyn Watch) -> Result<Differs, MoveError> {
+    let mut differs = Differs::default();
     let mut links: HashMap<(u64, u64), u64> = HashMap::new();
+    // A folder that came meanwhile brought files with it that nobody wrote to.
+    let mut came: Option<PathBuf> = None;
     walk(trees, &mut |name, from, visit| {
-        if watch.ends() {
-            return Err(MoveError::Interrupted);
+        let mut said = Vec::new();
+        match differences(trees, manifest, watch, &mut links, (name, from, visit), &mut said) {
+            Err(error) if is_gone(trees, &error, &trees.from.join(name)) => return Ok(()),
+            result => result?,
         }
-        let kind = FileType::from_raw_mode(from.mode());
-        let (source, target) = (trees.from.join(name), trees.to.join(name));
-        let mut say = |what: &str| differs.push(format!("/{}: {what}", name.display()));
-        let to = match fs::symlink_metadata(&target) {
-            Ok(to) => to,
-            Err(_) => {
-                say("is missing");
-                return Ok(());
-            }
-        };
-        if kind == FileType::Directory {
-            if visit == Visit::Before {
-                let (wanted, there): (HashSet<_>, Vec<_>) = (names(&source)?.into_iter().collect(), names(&target)?);
-                for extra in there.iter().filter(|child| !wanted.contains(*child)) {
-                    let name = name.join(extra);
-                    if !left_out(trees, &name) && !holds_own(&name) {
-                        say(&format!("holds {} that is not in the source", extra.to_string_lossy()));
-                    }
-                }
-                return Ok(());
-            }
-            // Writing tiermark's own into it made it younger.
-            if from.mtime() != to.mtime() && !holds_own(name) {
-                say("its time differs");
-            }
-        } else if (from.mtime(), from.mtime_nsec()) != (to.mtime(), to.mtime_nsec()) {
-            say("its time differs");
+        let since = came.as_ref().is_some_and(|came| name.starts_with(came)) || changed(trees, manifest, name, from);
+        if since && said == [MISSING] && came.as_ref().is_none_or(|came| !name.starts_with(came)) {
+            came = Some(name.to_owned());
         }
-        if from.mode() != to.mode() {
-            say(&format!("its mode is {:o} and was {:o}", to.mode(), from.mode()));
-        }
-        if (from.uid(), from.gid()) != (to.uid(), to.gid()) {
-            say("its owner differs");
-        }
-        if kind != FileType::Directory && from.nlink() > 1 {
-            let first = links.entry((from.dev(), from.ino())).or_insert(to.ino());
-            if *first != to.ino() {
-                say("is another file than the one that it was linked to");
-            }
-        }
-        if attributes(&source)? != attributes(&target)? {
-            say("its extended attributes differ");
-        }
-        match kind {
-            FileType::RegularFile => {
-                let open = |path: &Path| File::open(path).map_err(MoveError::io("open", path));
-                let moment = Moment::of(from);
-                let wanted = match manifest.hash(name, moment) {
-                    Some(hash) => hash,
-                    None => said(&mut open(&source)?, &source, &mut |_, _| Ok(()))?,
-                };
-                let mut read = 0;
-                let there = said(&mut open(&target)?, &target, &mut |_, bytes| {
-                    read += bytes.len() as u64;
-                    watch.went_on(0, bytes.len() as u64);
-                    if watch.ends() { Err(MoveError::Interrupted) } else { Ok(()) }
-                })?;
-                if wanted != there {
-                    say("what it says differs");
-                }
-            }
-            FileType::Symlink if fs::read_link(&source).ok() != fs::read_link(&target).ok() => say("leads elsewhere"),
-            FileType::CharacterDevice | FileType::BlockDevice if from.rdev() != to.rdev() => {
-                say("is another device");
-            }
-            _ => {}
-        }
-        watch.went_on(1, 0);
+        let into = if since { &mut differs.meanwhile } else { &mut differs.really };
+        into.extend(said.into_iter().map(|what| format!("/{}: {what}", name.display())));
         Ok(())
     })?;
     Ok(differs)
+}
+
+const MISSING: &str = "is missing";
+
+/// Whether the system that runs wrote to it after it was copied: by what was written down of it then, or by its time.
+fn changed(trees: &Trees<'_>, manifest: &Manifest, name: &Path, from: &Metadata) -> bool {
+    let Some(since) = trees.since else { return false };
+    match manifest.known.get(name.as_os_str().as_bytes()) {
+        Some((then, _)) if from.is_file() => *then != Moment::of(from),
+        _ => Since(from.ctime(), from.ctime_nsec()) >= since,
+    }
+}
+
+/// What differs of one file.
+fn differences(
+    trees: &Trees<'_>,
+    manifest: &Manifest,
+    watch: &mut dyn Watch,
+    links: &mut HashMap<(u64, u64), u64>,
+    (name, from, visit): (&Path, &Metadata, Visit),
+    differs: &mut Vec<String>,
+) -> Result<(), MoveError> {
+    if watch.ends() {
+        return Err(MoveError::Interrupted);
+    }
+    let kind = FileType::from_raw_mode(from.mode());
+    let (source, target) = (trees.from.join(name), trees.to.join(name));
+    let mut say = |what: &str| differs.push(what.to_owned());
+    let to = match fs::symlink_metadata(&target) {
+        Ok(to) => to,
+        Err(_) => {
+            say(MISSING);
+            return Ok(());
+        }
+    };
+    if kind == FileType::Directory {
+        if visit == Visit::Before {
+            let (wanted, there): (HashSet<_>, Vec<_>) = (names(&source)?.into_iter().collect(), names(&target)?);
+            for extra in there.iter().filter(|child| !wanted.contains(*child)) {
+                let name = name.join(extra);
+                if !left_out(trees, &name) && !holds_own(&name) {
+                    say(&format!("holds {} that is not in the source", extra.to_string_lossy()));
+                }
+            }
+            return Ok(());
+        }
+        // Writing tiermark's own into it made it younger.
+        if from.mtime() != to.mtime() && !holds_left_out(trees, name) {
+            say("its time differs");
+        }
+    } else if (from.mtime(), from.mtime_nsec()) != (to.mtime(), to.mtime_nsec()) {
+        say("its time differs");
+    }
+    if from.mode() != to.mode() {
+        say(&format!("its mode is {:o} and was {:o}", to.mode(), from.mode()));
+    }
+    if (from.uid(), from.gid()) != (to.uid(), to.gid()) {
+        say("its owner differs");
+    }
+    if kind != FileType::Directory && from.nlink() > 1 {
+        let first = links.entry((from.dev(), from.ino())).or_insert(to.ino());
+        if *first != to.ino() {
+            say("is another file than the one that it was linked to");
+        }
+    }
+    if attributes(&source)? != attributes(&target)? {
+        say("its extended attributes differ");
+    }
+    match kind {
+        FileType::RegularFile => {
+            let open = |path: &Path| File::open(path).map_err(MoveError::io("open", path));
+            let moment = Moment::of(from);
+            let wanted = match manifest.hash(name, moment) {
+                Some(hash) => hash,
+                None => said(&mut open(&source)?, &source, &mut |_, _| Ok(()))?,
+            };
+            let mut read = 0;
+            let there = said(&mut open(&target)?, &target, &mut |_, bytes| {
+                read += bytes.len() as u64;
+                watch.went_on(0, bytes.len() as u64);
+                if watch.ends() { Err(MoveError::Interrupted) } else { Ok(()) }
+            })?;
+            if wanted != there {
+                say("what it says differs");
+            }
+        }
+        FileType::Symlink if fs::read_link(&source).ok() != fs::read_link(&target).ok() => say("leads elsewhere"),
+        FileType::CharacterDevice | FileType::BlockDevice if from.rdev() != to.rdev() => {
+            say("is another device");
+        }
+        _ => {}
+    }
+    watch.went_on(1, 0);
+    Ok(())
 }
 
 /// Everything of the file system that `path` lies on is on its disk.
@@ -637,7 +716,7 @@ mod tests {
         for ends in (1..200).chain([usize::MAX]) {
             let to = dir.path().join(format!("to{ends}"));
             fs::create_dir(&to).unwrap();
-            let trees = Trees { from: &from, to: &to, without: &without };
+            let trees = Trees { from: &from, to: &to, without: &without, since: None };
             let mut broken = 0;
             loop {
                 let mut manifest = Manifest::open(&to).unwrap();
@@ -652,7 +731,7 @@ mod tests {
                 }
             }
             let manifest = Manifest::open(&to).unwrap();
-            assert_eq!(compare(&trees, &manifest, &mut Ends(usize::MAX)).unwrap(), [""; 0]);
+            assert_eq!(compare(&trees, &manifest, &mut Ends(usize::MAX)).unwrap(), Differs::default());
             assert!(!to.join("var/swap").exists());
             if noted {
                 let mut value = [0; 16];
@@ -675,7 +754,7 @@ mod tests {
             fs::create_dir(root).unwrap();
         }
         awkward(&from);
-        let trees = Trees { from: &from, to: &to, without: &[] };
+        let trees = Trees { from: &from, to: &to, without: &[], since: None };
         let mut manifest = Manifest::open(&to).unwrap();
         copy(&trees, &mut manifest, &mut Ends(usize::MAX)).unwrap();
         // As a power cut leaves it: length and time are there, what it says is not.
@@ -689,13 +768,61 @@ mod tests {
         fs::write(to.join("a/b/c/linked"), "text").unwrap();
         fs::write(to.join("empty/more"), "").unwrap();
         let differs = compare(&trees, &manifest, &mut Ends(usize::MAX)).unwrap();
-        let all = differs.join("; ");
+        assert_eq!(differs.meanwhile, [""; 0]);
+        let all = differs.really.join("; ");
         for what in ["name: what it says differs", "linked: its time", "text: is another file", "/empty: holds more"] {
             assert!(all.contains(what), "{what:?} is not in {differs:?}");
         }
         // A file that is told to differ is copied anew; the rest of it is mended by the copy itself.
         fs::remove_file(to.join(name)).unwrap();
         copy(&trees, &mut manifest, &mut Ends(usize::MAX)).unwrap();
-        assert_eq!(compare(&trees, &manifest, &mut Ends(usize::MAX)).unwrap(), [""; 0]);
+        assert_eq!(compare(&trees, &manifest, &mut Ends(usize::MAX)).unwrap(), Differs::default());
+    }
+
+    /// Writes to the source each time that it is asked whether to end.
+    struct Writes<'a>(&'a Path);
+
+    impl Watch for Writes<'_> {
+        fn went_on(&mut self, _: u64, _: u64) {}
+
+        fn ends(&self) -> bool {
+            let mut log = File::options().append(true).open(self.0.join("log")).unwrap();
+            log.write_all(b"a line\n").unwrap();
+            let _ = fs::remove_file(self.0.join("tmp/b"));
+            false
+        }
+    }
+
+    #[test]
+    fn what_a_system_writes_meanwhile_is_no_fault_of_the_copy() {
+        let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+        let (from, to) = (dir.path().join("from"), dir.path().join("to"));
+        for root in [&from, &to] {
+            fs::create_dir(root).unwrap();
+        }
+        awkward(&from);
+        for name in ["log", "tmp/a", "tmp/b", "still"] {
+            fs::write(from.join(name), "x").unwrap();
+        }
+        fs::create_dir(from.join("journal")).unwrap();
+        let without = [PathBuf::from("journal")];
+        // The clock that files are stamped with goes in steps.
+        std::thread::sleep(std::time::Duration::from_millis(30));
+        let trees = Trees { from: &from, to: &to, without: &without, since: Some(Since::now()) };
+        let mut manifest = Manifest::open(&to).unwrap();
+        copy(&trees, &mut manifest, &mut Writes(&from)).unwrap();
+        fs::write(from.join("log"), "another").unwrap();
+        fs::write(from.join("journal/entry"), "mine").unwrap();
+        fs::create_dir(from.join("later")).unwrap();
+        fs::rename(from.join("still"), from.join("later/still")).unwrap();
+        fs::write(to.join("a/b/nothing"), "broken").unwrap();
+        let differs = compare(&trees, &manifest, &mut Writes(&from)).unwrap();
+        assert!(differs.really.iter().all(|what| what.starts_with("/a/b/nothing: ")), "{:?}", differs.really);
+        assert!(differs.really.contains(&"/a/b/nothing: what it says differs".to_owned()), "{:?}", differs.really);
+        let meanwhile = differs.meanwhile.join("; ");
+        for what in ["/log: ", "/later: is missing", "/later/still: is missing", "/: holds still"] {
+            assert!(meanwhile.contains(what), "{what:?} is not in {meanwhile:?}");
+        }
+        assert!(!meanwhile.contains("journal") && !to.join("journal").exists(), "{meanwhile}");
     }
 }

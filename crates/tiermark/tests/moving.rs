@@ -341,7 +341,23 @@ fn what_cannot_be_moved_is_told_in_a_sentence() {
     let (_old, undo) = image.mounted(dir.path(), "old", true, None);
     let device = undo[1].0.split(' ').next_back().unwrap().to_owned();
     no(&home, Path::new(&device), &["--json", "--destroy", &device], 3, &["mounted"]);
+    home.run(&["move", "--from", &device, "--to", to.to_str().unwrap(), "--yes"]).code(3).says(&["mounted"]);
+    home.run(&["move", "--from", &device, "--undo"]).code(3).says(&["mounted"]);
     drop(undo);
+    // Onto itself, under whatever name, or into what a device is made of.
+    let before = image.hash();
+    let link = dir.path().join("link.img");
+    std::os::unix::fs::symlink(&image.path, &link).unwrap();
+    for to in [&image.path, &link] {
+        no(&home, to, &["--json", "--destroy", to.to_str().unwrap()], 2, &["the same", "nothing was written"]);
+    }
+    assert_eq!(image.hash(), before);
+    {
+        let device = sh(&format!("losetup -f --show {}", to.display())).trim().to_owned();
+        let _detach = Undo(format!("losetup -d {device}"));
+        no(&home, &to, &["--json", "--destroy", to.to_str().unwrap()], 3, &[&device, "made of it"]);
+        assert!(fs::read(&to).unwrap().iter().all(|byte| *byte == 1));
+    }
     let text = dir.path().join("text");
     fs::write(&text, "no image").unwrap();
     let words = ["move", "--from", text.to_str().unwrap(), "--to", to.to_str().unwrap(), "--yes"];
@@ -354,7 +370,65 @@ fn what_cannot_be_moved_is_told_in_a_sentence() {
     fs::remove_file(&to).unwrap();
     no(&home, &to, &["--json", "--size", "600M", "--fs", "btrfs"], 4, &["module alone", "nothing was switched"]);
     assert_eq!(image.boot.read(COMMAND_LINE).unwrap().unwrap(), OLD.as_bytes());
+    // It was begun without a boot partition.
+    no(
+        &home,
+        &to,
+        &["--json", "--fs", "btrfs", "--boot", "move", "--destroy", to.to_str().unwrap()],
+        2,
+        &["begun with --boot stay"],
+    );
     assert!(try_sh("grep -q tiermark-move /proc/mounts").is_err());
     home.as_an_ordinary_user();
     no(&home, &to, &["--json"], 4, &["root"]);
+}
+
+/// The root that tiermark itself runs on, with its journal there, while another program writes to it without pause.
+#[test]
+fn a_system_that_runs_moves_while_it_is_written_to() {
+    if !can("a_system_that_runs_moves_while_it_is_written_to") {
+        return;
+    }
+    let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+    let image = Image::new(dir.path(), 500);
+    let (old, _undo_old) = image.mounted(dir.path(), "old", false, None);
+    let out = dir.path().join("out");
+    fs::create_dir(&out).unwrap();
+    let script = r#"
+set -e
+mkdir -p run target root var/log
+for program in TIERMARK "$(command -v mkfs.ext4)"; do
+    cp -L "$program" bin/
+    ldd "$program" | grep -o '/[^ ]*' | while read -r lib; do mkdir -p ".${lib%/*}"; cp -L "$lib" ".$lib"; done
+done
+mount -t proc proc proc; mount --rbind /sys sys; mount --rbind /dev dev; mount -t tmpfs tmpfs run; mount --bind OUT target
+while [ ! -e target/end ]; do echo line >> var/log/busy; echo x > var/log/$(date +%N); rm -f var/log/[0-9]*; done &
+code=0
+env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin chroot . /bin/tiermark move --to /target/new.img --size 400M --yes --json || code=$?
+touch target/end
+wait
+exit $code
+"#;
+    let script = script.replace("TIERMARK", env!("CARGO_BIN_EXE_tiermark")).replace("OUT", out.to_str().unwrap());
+    let ran =
+        std::process::Command::new("unshare").args(["-m", "sh", "-c", &script]).current_dir(&old).output().unwrap();
+    let (said, why) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    // How it starts is not known, there being no boot partition: that is all that is amiss.
+    assert_eq!(ran.status.code(), Some(1), "{said}{why}");
+    let moved: serde_json::Value = serde_json::from_str(&said).unwrap_or_else(|_| panic!("{said}{why}"));
+    let notes = moved["notes"].to_string();
+    assert!(
+        notes.contains("no cmdline.txt") && notes.contains("wrote to files while they were copied: /var/log"),
+        "{notes}"
+    );
+    let to = out.join("new.img");
+    let (new, _undo) = mounted(&to, root_at(&to), dir.path(), "new", false, None);
+    assert!(new.join("var/log/busy").exists() && new.join("root/.local/share/tiermark").exists());
+    assert!(!new.join("root/.local/share/tiermark/journal").exists());
+    for root in [&old, &new] {
+        for name in ["var/log", "root"] {
+            fs::remove_dir_all(root.join(name)).unwrap();
+        }
+    }
+    assert_eq!(account(&new), account(&old));
 }
