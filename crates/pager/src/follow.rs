@@ -18,6 +18,9 @@ const SLICE_UNITS: u32 = 24;
 /// More units that were not expected than this part of all that were touched, and the cycle is over. Units, not major faults: where all
 /// goes well, those alone are left that were not expected.
 const ASTRAY: f64 = 0.25;
+/// Before two laps, so much longer than a lap took, or so many ns, and the cycle is over if the program is elsewhere.
+const OVERDUE: u64 = 5;
+const OVERDUE_LEAST: u64 = 2_000_000_000;
 /// Units of which another fault is no news.
 const NO_NEWS: usize = 16;
 /// Distance behind the slowest thread at which units go out, in units: at first, and at least.
@@ -108,6 +111,9 @@ pub struct Follow {
     early_run: (i64, u32),
     early_in_lap: u32,
     lap_began: (i64, u64),
+    /// What a lap took before; since when there was none, and major faults since then outside of the cycle.
+    lap_before: Option<u64>,
+    no_lap: (u64, u32),
     slow_now: i64,
     tally: Tally,
 }
@@ -138,11 +144,18 @@ impl Follow {
             early_run: (0, 0),
             early_in_lap: 0,
             lap_began: (0, now),
+            lap_before: None,
+            no_lap: (now, 0),
             slow_now: 0,
             tally: Tally::default(),
         };
         follow.resize();
         follow
+    }
+
+    /// A lap took so long before it was followed, in ns.
+    pub fn lap_took(&mut self, time: u64) {
+        self.lap_before = Some(time);
     }
 
     fn len(&self) -> i64 {
@@ -221,6 +234,7 @@ impl Follow {
         let distance = unit.and_then(|unit| self.distance(unit));
         let Some(d) = distance else {
             if major {
+                self.no_lap.1 += 1;
                 // Much of it was in memory while it was learned, and turns up now.
                 if self.tally.laps < 2 {
                     self.tally.unexpected += 1;
@@ -330,6 +344,7 @@ impl Follow {
         self.tally.laps += 1;
         self.tally.lap = now.saturating_sub(self.lap_began.1);
         self.lap_began = (self.front, now);
+        self.no_lap = (now, 0);
         if std::mem::take(&mut self.early_in_lap) as f64 <= 2.0 + self.len() as f64 / 400.0 {
             self.lag = (self.lag * 0.7).max(LAG_LEAST);
         }
@@ -364,6 +379,10 @@ impl Follow {
             let all = good + bad;
             self.astray |= all >= SLICE_UNITS && f64::from(bad) > ASTRAY * f64::from(all);
             self.slice = (now, 0, 0);
+        }
+        let (since, outside) = self.no_lap;
+        if let Some(lap) = self.lap_before.filter(|_| self.tally.laps < 2 && outside >= SLICE_UNITS) {
+            self.astray |= now.saturating_sub(since) > (OVERDUE * lap).max(OVERDUE_LEAST);
         }
         self.send_out(world, now);
         self.ask(world);

@@ -6,7 +6,7 @@ use crate::maps::Maps;
 use crate::units::{Id, UNIT, Units};
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use sys::peer::{Advice, Lies, Peer, Range};
@@ -24,22 +24,29 @@ struct Adviser {
     send: Option<SyncSender<Vec<Range>>>,
     thread: Option<JoinHandle<()>>,
     batch: Vec<Range>,
+    /// What still waits is not worth its time.
+    over: Arc<AtomicBool>,
 }
 
 impl Adviser {
     fn new(peer: &Arc<Peer>, advice: Advice, refused: &Arc<AtomicU64>) -> io::Result<Self> {
         let (send, receive) = sync_channel::<Vec<Range>>(WAITING);
         let (peer, refused) = (Arc::clone(peer), Arc::clone(refused));
+        let over = Arc::new(AtomicBool::new(false));
+        let is_over = Arc::clone(&over);
         let name = format!("{advice:?}").to_lowercase();
         let thread = std::thread::Builder::new().name(name).stack_size(64 << 10).spawn(move || {
             for ranges in receive {
+                if is_over.load(Relaxed) {
+                    break;
+                }
                 // One that has ended is noticed by its number.
                 if let Err(error) = peer.advise(&ranges, advice) {
                     refused.fetch_add(u64::from(error.kind() != io::ErrorKind::NotFound), Relaxed);
                 }
             }
         })?;
-        Ok(Adviser { send: Some(send), thread: Some(thread), batch: Vec::new() })
+        Ok(Adviser { send: Some(send), thread: Some(thread), batch: Vec::new(), over })
     }
 
     fn flush(&mut self) {
@@ -55,6 +62,7 @@ impl Adviser {
 
 impl Drop for Adviser {
     fn drop(&mut self) {
+        self.over.store(true, Relaxed);
         drop(self.send.take());
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();

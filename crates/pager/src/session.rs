@@ -33,8 +33,6 @@ const PENANCE_MOST: u64 = 4_000_000_000;
 /// Between two counts of what of a cycle is in memory, at least; and what others may take before it is counted as theirs.
 const COUNT_CYCLE: u64 = 1_500_000_000;
 const NEIGHBOUR: f64 = 48e6;
-/// Cycles that are remembered.
-const REMEMBERED: usize = 4;
 /// As a part of the time of a lap without it, a lap that is no gain.
 const NO_GAIN: f64 = 0.98;
 
@@ -108,7 +106,6 @@ pub struct Session {
     helped: HashSet<Id>,
     recent: [u64; 8],
     follow: Option<Follow>,
-    known: Vec<Vec<Id>>,
     total: Tally,
     lap_before: u64,
     counted: (u64, u64),
@@ -146,7 +143,6 @@ impl Session {
             helped: HashSet::new(),
             recent: [0; 8],
             follow: None,
-            known: Vec::new(),
             total: Tally::default(),
             lap_before: 0,
             counted: (0, 0),
@@ -357,6 +353,7 @@ impl Session {
 
     fn begin(&mut self, order: &[Id], now: u64) -> io::Result<()> {
         let mut follow = Follow::new(order, 0, now);
+        follow.lap_took(self.lap_before);
         follow.survey(&mut self.memory);
         self.follow = Some(follow);
         (self.others, self.cycle_held) = (None, None);
@@ -413,11 +410,6 @@ impl Session {
         }
         if over {
             tracing::debug!("{}: left alone: {tally:?} {}", self.pid, follow.inside());
-            let order = follow.order();
-            if self.known.len() == REMEMBERED {
-                self.known.remove(0);
-            }
-            self.known.push(order);
             self.end_follow();
             let short = now.saturating_sub(self.followed_since) < 20_000_000_000;
             self.penance = if short { (self.penance * 2).min(PENANCE_MOST) } else { PENANCE };

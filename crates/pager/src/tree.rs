@@ -3,6 +3,7 @@
 use crate::session::{Session, Standing};
 use std::collections::HashMap;
 use std::io;
+use std::path::Path;
 use std::time::Duration;
 
 /// Between two looks for new processes, in ns.
@@ -77,22 +78,74 @@ impl Pager {
 }
 
 /// All that a process started, and what they did; by `/proc/PID/task/TID/children`, or by everybody's parents.
+/// Whoever looks may be one of them, and helps itself to nothing.
 fn descendants(pid: u32) -> Vec<u32> {
+    if Path::new("/proc/thread-self/children").exists() {
+        reached(pid, told)
+    } else {
+        let parents = parents();
+        reached(pid, |pid| parents.iter().filter(|(_, parent)| *parent == pid).map(|(child, _)| *child).collect())
+    }
+}
+
+fn reached(pid: u32, children: impl Fn(u32) -> Vec<u32>) -> Vec<u32> {
     let mut all = vec![pid];
     let mut next = 0;
     while next < all.len() && all.len() < 256 {
-        let tasks = std::fs::read_dir(format!("/proc/{}/task", all[next]));
-        for task in tasks.into_iter().flatten().flatten() {
-            let children = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
-            all.extend(children.split_ascii_whitespace().filter_map(|word| word.parse::<u32>().ok()));
-        }
+        all.extend(children(all[next]).into_iter().filter(|child| *child != std::process::id()));
         next += 1;
     }
     all
+}
+
+/// Children as the kernel tells them.
+fn told(pid: u32) -> Vec<u32> {
+    let mut all = Vec::new();
+    for task in std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
+        let children = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
+        all.extend(children.split_ascii_whitespace().filter_map(|word| word.parse::<u32>().ok()));
+    }
+    all
+}
+
+/// Every process and its parent, for kernels without CONFIG_PROC_CHILDREN.
+fn parents() -> Vec<(u32, u32)> {
+    let pair = |entry: std::fs::DirEntry| {
+        let pid = entry.file_name().to_str()?.parse().ok()?;
+        let text = std::fs::read_to_string(entry.path().join("stat")).ok()?;
+        let (_, rest) = text.rsplit_once(')')?;
+        Some((pid, rest.split_ascii_whitespace().nth(1)?.parse().ok()?))
+    };
+    std::fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(pair).collect()
 }
 
 /// CLOCK_MONOTONIC in ns, as the faults' times are.
 fn now() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn descendants_are_found_in_both_ways_and_oneself_is_left_out() {
+        let script = "sleep 60 & echo; wait";
+        let mut shell = Command::new("sh").args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap();
+        std::io::Read::read_exact(&mut shell.stdout.take().unwrap(), &mut [0]).unwrap();
+        let parents = parents();
+        let by_parents =
+            |pid| parents.iter().filter(|(_, parent)| *parent == pid).map(|(child, _)| *child).collect::<Vec<_>>();
+        let both = [descendants(shell.id()), reached(shell.id(), by_parents)];
+        let own = descendants(parents.iter().find(|(pid, _)| *pid == std::process::id()).unwrap().1);
+        for pid in both[1].iter().rev() {
+            let pid = rustix::process::Pid::from_raw(*pid as i32).unwrap();
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        }
+        shell.wait().unwrap();
+        assert!(both[0].len() == 2 && both[0] == both[1], "{both:?}");
+        assert!(!own.contains(&std::process::id()), "{own:?}");
+    }
 }

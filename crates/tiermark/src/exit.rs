@@ -122,6 +122,11 @@ pub fn of_run(finished: &Finished) -> ExitCode {
     ExitCode::from(code)
 }
 
+/// The status of what was told to end.
+pub fn interrupted() -> ExitCode {
+    ExitCode::from(INTERRUPTED)
+}
+
 /// The status of what is done, and a part of it failed.
 pub fn partly() -> ExitCode {
     ExitCode::from(UNMET)

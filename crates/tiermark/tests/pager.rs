@@ -6,8 +6,9 @@ mod common;
 
 use common::machine::{alone, machine};
 use common::{Need, Place, possible};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 fn can(test: &str) -> bool {
     if !possible(test, &[Need::Root, Need::Loops]) {
@@ -81,13 +82,31 @@ fn who_is_not_there_is_said_in_a_sentence() {
     assert_eq!(said(&["pager"]).0, Some(2));
 }
 
+fn helping(script: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tiermark"));
+    command.args(["pager", "--live", "--", "sh", "-c", script]);
+    command
+}
+
+// Where the kernel does not let it help, the program runs on all the same: neither needs any right.
 #[test]
 fn a_command_keeps_its_exit_status() {
-    let test = "a_command_keeps_its_exit_status";
-    if !possible(test, &[Need::Root]) {
-        return;
-    }
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tiermark"));
-    let output = command.args(["pager", "--", "sh", "-c", "sleep 0.3; exit 7"]).output().unwrap();
+    let output = helping("sleep 0.3; exit 7").output().unwrap();
     assert_eq!(output.status.code(), Some(7), "{output:?}");
+    // Nobody reads what is told.
+    let mut child = helping("sleep 2.5; exit 7").stdout(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(7));
+}
+
+#[test]
+fn a_command_is_told_to_end_and_waited_for() {
+    let script = "trap 'echo told; exit 3' TERM; echo ready; while :; do sleep 0.1; done";
+    let mut child = helping(script).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap() == "ready"));
+    let pid = rustix::process::Pid::from_raw(child.id() as i32).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    assert!(lines.any(|line| line.unwrap() == "told"));
+    assert_eq!(child.wait().unwrap().code(), Some(130));
 }

@@ -150,3 +150,15 @@ fn a_program_that_begins_elsewhere_is_found() {
     let majors = touch(&mut follow, &mut machine, order.clone());
     assert!(majors < 40 && !follow.is_astray(), "{majors} {}", follow.inside());
 }
+
+#[test]
+fn a_cycle_that_is_left_before_two_laps_is_over_all_the_same() {
+    let order: Vec<Id> = (0..1400).collect();
+    let (mut follow, mut machine) = (Follow::new(&order, ROOM, 0), Machine::new(1000));
+    follow.lap_took(1_000_000_000);
+    laps(1, &mut follow, &mut machine, &order);
+    assert!(!follow.is_astray());
+    // Others than ever before, for good.
+    touch(&mut follow, &mut machine, 10_000..40_000);
+    assert!(follow.tally().laps < 2 && follow.is_astray(), "{:?} {}", follow.tally(), follow.inside());
+}

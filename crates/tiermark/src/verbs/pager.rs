@@ -4,7 +4,7 @@ mod bench;
 
 use crate::cli::{PagerArgs, PagerVerb};
 use crate::context::{self, Context};
-use crate::exit::{Missing, Usage};
+use crate::exit::{self, Missing, Usage};
 use crate::out;
 use anyhow::Result;
 use pager::{Mode, Pager, Standing};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::io::IsTerminal;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitCode};
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 const SCHEMA: &str = "tiermark.pager/1";
@@ -40,19 +40,30 @@ pub fn pager(context: &Context, args: &PagerArgs) -> Result<ExitCode> {
     let mut pager = match Pager::of(pid) {
         Ok(pager) => pager,
         Err(error) => {
-            end(child.as_mut());
-            return Err(Missing(format!("process {pid} cannot be helped: {error}")).into());
+            let sentence = format!("process {pid} cannot be helped: {error}");
+            let Some(mut child) = child else { return Err(Missing(sentence).into()) };
+            // It runs, and is none the worse for that.
+            if !matches!(child.try_wait(), Ok(Some(_))) {
+                out::say(&sentence);
+            }
+            return wait(&mut child, &interrupted);
         }
     };
     prepare();
-    let live = args.live || context.json;
-    let terminal = std::io::stderr().is_terminal() && !context.json && !args.live;
+    let mut live = args.live || context.json;
+    let mut terminal = std::io::stderr().is_terminal() && !context.json && !args.live;
     let mut told = Instant::now();
     while !interrupted.load(Relaxed) {
         let Some(wait) = pager.step() else { break };
         if told.elapsed() >= LINES && (live || terminal) {
             told = Instant::now();
-            tell(context, &pager, begun, terminal)?;
+            if let Err(error) = tell(context, &pager, begun, terminal) {
+                // Nobody reads it any more: the program goes on, and is helped on.
+                if child.is_none() {
+                    return Err(error);
+                }
+                (live, terminal) = (false, false);
+            }
         }
         // One that has ended is no more than its status.
         if child.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(Some(_)))) {
@@ -63,15 +74,14 @@ pub fn pager(context: &Context, args: &PagerArgs) -> Result<ExitCode> {
     if terminal {
         out::live("");
     }
-    tell(context, &pager, begun, false)?;
-    Ok(match child {
-        Some(mut child) if !interrupted.load(Relaxed) => {
-            let status = child.wait()?;
-            let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
-            ExitCode::from(u8::try_from(code).unwrap_or(1))
-        }
-        _ => ExitCode::SUCCESS,
-    })
+    let Some(mut child) = child else {
+        tell(context, &pager, begun, false)?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    let ended = wait(&mut child, &interrupted);
+    // Its status counts, whoever reads this.
+    let _ = tell(context, &pager, begun, false);
+    ended
 }
 
 /// Its own memory is short last of all, and its turn comes first.
@@ -83,10 +93,25 @@ fn prepare() {
     sys::thread::sharpen_timers();
 }
 
-fn end(child: Option<&mut Child>) {
-    if let Some(child) = child {
-        let _ = child.kill();
-        let _ = child.wait();
+/// Waits for the program that was started and gives its status; told to end, tells it, and waits all the same.
+fn wait(child: &mut Child, interrupted: &AtomicBool) -> Result<ExitCode> {
+    let mut told = false;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            if interrupted.load(Relaxed) {
+                return Ok(exit::interrupted());
+            }
+            let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
+            return Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)));
+        }
+        if interrupted.load(Relaxed) && !told {
+            told = true;
+            let pid = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
+            if let Some(pid) = pid {
+                let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+            }
+        }
+        std::thread::sleep(Duration::from_millis(10));
     }
 }
 

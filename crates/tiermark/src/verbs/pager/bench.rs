@@ -3,7 +3,7 @@
 
 use crate::cli::{Cli, PagerBenchArgs, Verb, When};
 use crate::context::Context;
-use crate::exit::Missing;
+use crate::exit::{self, Missing};
 use crate::out;
 use crate::verbs::load::{self, helped};
 use crate::verbs::run::execute;
@@ -13,7 +13,7 @@ use basics::stats::median;
 use basics::{Interval, Nanos};
 use clap::Parser;
 use machine::Root;
-use record::StepRecord;
+use record::{State, StepRecord};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -56,7 +56,10 @@ pub fn bench(context: &Context, args: &PagerBenchArgs) -> Result<ExitCode> {
         for pair in 0..pairs {
             // Who begins changes, so that neither has the warmer machine.
             for paged in if pair % 2 == 0 { [false, true] } else { [true, false] } {
-                turns.push(turn(context, args, words, paged)?);
+                match turn(context, args, words, paged)? {
+                    Ok(turn) => turns.push(turn),
+                    Err(interrupted) => return Ok(interrupted),
+                }
             }
         }
         all.push(compared(name, words, &turns));
@@ -69,7 +72,8 @@ pub fn bench(context: &Context, args: &PagerBenchArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn turn(context: &Context, args: &PagerBenchArgs, words: &str, paged: bool) -> Result<Turn> {
+/// One turn, or the status of one that was interrupted.
+fn turn(context: &Context, args: &PagerBenchArgs, words: &str, paged: bool) -> Result<Result<Turn, ExitCode>> {
     let progress = if args.progress == When::Never || context.json { "never" } else { "auto" };
     let words = format!("tiermark {words} --progress {progress} --swap");
     let typed = words.split(' ').chain([args.on.as_str()]);
@@ -80,6 +84,9 @@ fn turn(context: &Context, args: &PagerBenchArgs, words: &str, paged: bool) -> R
         helped(&mut plan);
     }
     let finished = execute(context, machine, plan, args.progress)?;
+    if finished.state == State::Interrupted {
+        return Ok(Err(exit::of_run(&finished)));
+    }
     let record = context.open_for_reading()?.load(&finished.id)?;
     let step = record.steps.first().ok_or_else(|| anyhow!("nothing was measured"))?;
     let load = step.load.as_ref().ok_or_else(|| anyhow!("a turn failed: {}", step.ended_by))?;
@@ -91,7 +98,7 @@ fn turn(context: &Context, args: &PagerBenchArgs, words: &str, paged: bool) -> R
     let disk = load.areas.first().and_then(|area| area.sequential);
     let per = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
     let paged_so = load.paged.as_ref().filter(|paged| paged.laps > 0);
-    Ok(Turn {
+    Ok(Ok(Turn {
         paged,
         whole,
         settled,
@@ -100,7 +107,7 @@ fn turn(context: &Context, args: &PagerBenchArgs, words: &str, paged: bool) -> R
         lap: paged_so.map(|paged| paged.cycle.0 as f64),
         kept: paged_so.map(|paged| paged.kept.0 as f64),
         cpu_ms_per_mb: paged_so.and_then(|paged| per(paged.cpu.0, paged.ahead.0)),
-    })
+    }))
 }
 
 /// Passes or tokens a second, over all of the time and in its second half.
