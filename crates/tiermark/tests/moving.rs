@@ -418,7 +418,9 @@ exit $code
     let moved: serde_json::Value = serde_json::from_str(&said).unwrap_or_else(|_| panic!("{said}{why}"));
     let notes = moved["notes"].to_string();
     assert!(
-        notes.contains("no cmdline.txt") && notes.contains("wrote to files while they were copied: /var/log"),
+        notes.contains("no cmdline.txt")
+            && notes.contains("wrote to files while they were copied")
+            && notes.contains(": /var/log"),
         "{notes}"
     );
     let to = out.join("new.img");
