@@ -23,6 +23,8 @@ const ENOUGH: u64 = 4_000_000_000;
 const SURE: f64 = 0.7;
 /// Units brought in ahead of a run of rising addresses while nothing better is known.
 const RUN: u64 = 6;
+/// After a run of rising addresses another is likely for so long, in ns.
+const QUICK: u64 = 200_000_000;
 /// Major faults of which one is told while there is nothing to be had but the return of order.
 const SPARSE: u64 = 8;
 /// Between two looks at limits.
@@ -105,6 +107,8 @@ pub struct Session {
     /// Asked for while nothing was known: a touch of theirs meets no major fault.
     helped: HashSet<Id>,
     recent: [u64; 8],
+    /// When rising addresses were seen last.
+    ran: u64,
     follow: Option<Follow>,
     total: Tally,
     lap_before: u64,
@@ -142,6 +146,7 @@ impl Session {
             history: History::default(),
             helped: HashSet::new(),
             recent: [0; 8],
+            ran: 0,
             follow: None,
             total: Tally::default(),
             lap_before: 0,
@@ -184,7 +189,9 @@ impl Session {
                     }
                 }
                 self.memory.flush();
-                Ok(Duration::from_micros(1000))
+                // Only who runs ahead must be quick; what is merely written down can wait.
+                let quick = now.saturating_sub(self.ran) < QUICK;
+                Ok(Duration::from_millis(if quick { 1 } else { 8 }))
             }
             Mode::Resting => {
                 if now.saturating_sub(self.worth) > ENOUGH {
@@ -323,6 +330,7 @@ impl Session {
         self.recent.rotate_right(1);
         self.recent[0] = place;
         if is_run {
+            self.ran = fault.at;
             for next in place + 1..=place + RUN {
                 let address = next * UNIT;
                 if !self.memory.has(address) {
