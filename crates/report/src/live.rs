@@ -11,7 +11,7 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Sparkline};
 use std::collections::VecDeque;
-use study::flow::{Begun, DiskFlow, Event, Flow, share_of_ceiling};
+use study::flow::{Begun, DiskFlow, Event, Flow, SLOW_MS, STUCK, share_of_ceiling};
 
 /// So many looks are drawn as a course.
 const COURSE: usize = 240;
@@ -209,7 +209,7 @@ impl Live {
         for (name, label) in [("cpu", "CPU"), ("memory", "memory"), ("io", "I/O")] {
             let Some((some, full)) = flow.stalled_percent.get(name) else { continue };
             let all = if name == "cpu" { String::new() } else { format!(" (all {full:.0} %)") };
-            let style = if *full >= 20.0 { self.alarm() } else { Style::new() };
+            let style = if *full >= STUCK { self.alarm() } else { Style::new() };
             spans.push(Span::styled(format!("{label} {some:>3.0} %{all}   "), style));
         }
         Line::from(spans)
@@ -247,7 +247,7 @@ impl Live {
             figure(disk.writes_per_s),
             ms(disk.write_ms),
         );
-        let slow = disk.read_ms.unwrap_or(0.0).max(disk.write_ms.unwrap_or(0.0)) >= 200.0;
+        let slow = disk.read_ms.unwrap_or(0.0).max(disk.write_ms.unwrap_or(0.0)) >= SLOW_MS;
         Line::from(Span::styled(cut(&text, width), if slow { self.alarm() } else { Style::new() }))
     }
 

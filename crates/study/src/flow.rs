@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// Share of the time in which all that wanted to run waited for memory: beyond it a machine feels stuck (systemd-oomd's
 /// default for killing is 60 % over 30 s).
-const STUCK: f64 = 20.0;
+pub const STUCK: f64 = 20.0;
 /// The same of waiting for I/O.
 const HELD_UP: f64 = 50.0;
 /// Of the processors' time, taken by the hypervisor.
@@ -17,7 +17,7 @@ const STOLEN: f64 = 10.0;
 /// Major faults a second from which the pager engages (FIELD-NOTES.md 13): fewer are a program that starts.
 const FAULTS: f64 = 30.0;
 /// A request takes so long on a disk that something is wrong with it, or that it is a card that tidies up; ms.
-const SLOW_MS: f64 = 200.0;
+pub const SLOW_MS: f64 = 200.0;
 
 /// Rates between two samples. What either lacks is absent.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
