@@ -176,58 +176,50 @@ fn goals(args: &GoalArgs) -> Result<Goals> {
     Ok(goals)
 }
 
-/// What `load redis` and `load vectors` measured on this machine, the newest first; nothing where there is no database.
-fn seen(context: &Context, machine: &Machine) -> Result<(Vec<Seen>, Vec<SeenVectors>)> {
-    let (mut seen, mut vectors) = (Vec::new(), Vec::new());
+/// Runs of these methods that were measured on this machine to their end, the newest first; none where there is no database.
+fn records(context: &Context, machine: &Machine, methods: &[&str]) -> Result<Vec<record::Record>> {
     if !context.has_database() {
-        return Ok((seen, vectors));
+        return Ok(Vec::new());
     }
     let store = context.open_for_reading()?;
     let wanted = |head: &&record::RunHead| {
-        matches!(head.method.as_str(), "load-redis" | "load-vectors")
-            && head.origin == Origin::Measured
-            && head.state == State::Done
+        methods.contains(&head.method.as_str()) && head.origin == Origin::Measured && head.state == State::Done
     };
+    let mut records = Vec::new();
     for head in store.runs()?.iter().filter(wanted).take(RUNS) {
         let record = store.load(&head.id)?;
-        // Taken from a file that another machine wrote.
-        if record.run.machine.model != machine.model || record.run.machine.cpu.model != machine.cpu.model {
-            continue;
+        // Another machine's came with a file, or with the card that it was stored on.
+        if record.run.machine.model == machine.model && record.run.machine.cpu.model == machine.cpu.model {
+            records.push(record);
         }
+    }
+    Ok(records)
+}
+
+/// What `load redis` and `load vectors` measured here.
+fn seen(context: &Context, machine: &Machine) -> Result<(Vec<Seen>, Vec<SeenVectors>)> {
+    let (mut seen, mut vectors) = (Vec::new(), Vec::new());
+    for record in records(context, machine, &["load-redis", "load-vectors"])? {
         // Set up otherwise on purpose, it says nothing of what is recommended.
         if record.run.plan.parameters.keys().any(|name| name.starts_with("config.")) {
             continue;
         }
-        let (view, run) = (report::view(&record), head.id.to_string());
+        let (view, run) = (report::view(&record), record.run.id.to_string());
         seen.extend(study::redis_cells(&view).into_iter().map(|cell| Seen { run: run.clone(), cell }));
         vectors.extend(study::vector_rows(&view).into_iter().map(|row| SeenVectors { run: run.clone(), row }));
     }
     Ok((seen, vectors))
 }
 
-/// What disks of this machine did as swap, the newest first.
+/// What disks did as swap here.
 fn media(context: &Context, machine: &Machine) -> Result<Vec<SeenMedium>> {
     let mut media = Vec::new();
-    if !context.has_database() {
-        return Ok(media);
-    }
-    let store = context.open_for_reading()?;
-    let wanted = |head: &&record::RunHead| {
-        matches!(head.method.as_str(), "swap-sim" | "check")
-            && head.origin == Origin::Measured
-            && head.state == State::Done
-    };
-    for head in store.runs()?.iter().filter(wanted).take(RUNS) {
-        let record = store.load(&head.id)?;
-        // A card may have come from another board, with its records.
-        if record.run.machine.model != machine.model || record.run.machine.cpu.model != machine.cpu.model {
-            continue;
-        }
+    for record in records(context, machine, &["swap-sim", "check"])? {
         for step in record.steps.iter().filter(|step| step.name == "swap-sim" && step.elapsed.0 > 0) {
             let operations = step.read.operations() + step.write.operations();
             if let Some(tier) = step.tier.clone().filter(|_| operations > 0) {
                 let pages_per_s = operations as f64 / step.elapsed.secs();
-                let (run, page) = (head.id.to_string(), step.job.block.mean());
+                let (run, page) = (record.run.id.to_string(), step.job.block.mean());
                 media.push(SeenMedium { run, tier, pages_per_s, page });
             }
         }
