@@ -7,10 +7,10 @@ use super::program::{Parent, Program, Running, environment};
 use super::toucher::{Listener, Touched, Trouble};
 use crate::RunError;
 use basics::desktop::{Act, Browsed, Browsing, PageSeen};
-use basics::{Bytes, EngineUse, Interval, Job, Latencies, Nanos, Side, job};
+use basics::{Bytes, Interval, Job, Latencies, Nanos, Side, job};
 use browser::{BrowserError, DevTools, Event, INTERACTIVE, Pages};
 use change::Folder;
-use engine::{Ended, Outcome};
+use engine::Ended;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use serde_json::{Value, json};
@@ -238,26 +238,8 @@ pub(super) fn run(
     let elapsed = Nanos::from(begun.elapsed());
     drop(running);
     drop(home);
-    let outcome = Outcome {
-        engine: EngineUse {
-            asked: job.engine,
-            used: job::Engine::Browsed,
-            why: "a browser does the work".to_owned(),
-            dropped: Vec::new(),
-        },
-        ended: Ended::Operations,
-        elapsed,
-        read: all,
-        write: Side::default(),
-        faults: Latencies::lazy(),
-        cpu_user: Nanos(0),
-        cpu_system: Nanos(0),
-        each: Vec::new(),
-        slowest: Vec::new(),
-        commands: Vec::new(),
-        began: 0,
-        notes,
-    };
+    let engine = (job::Engine::Browsed, "a browser does the work");
+    let outcome = super::program::outcome(job, engine, (Ended::Operations, elapsed), all, notes);
     Ok(Touched {
         outcome,
         filled: None,

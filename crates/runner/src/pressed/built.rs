@@ -8,9 +8,9 @@ use super::program::{Parent, Program, environment};
 use super::toucher::{Listener, Touched, Trouble};
 use crate::RunError;
 use basics::desktop::{Building, Built, Compiler};
-use basics::{Bytes, EngineUse, Interval, Job, Latencies, Nanos, Side, job};
+use basics::{Bytes, Interval, Job, Nanos, Side, job};
 use change::Folder;
-use engine::{Ended, Outcome};
+use engine::Ended;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 use std::io;
@@ -169,27 +169,8 @@ pub(super) fn run(
     let objects = std::fs::read_dir(dir).into_iter().flatten().flatten();
     let objects = objects.filter(|entry| entry.path().extension().is_some_and(|extension| extension == "o"));
     seen.objects = Bytes(objects.filter_map(|entry| Some(entry.metadata().ok()?.len())).sum());
-    let engine = EngineUse {
-        asked: job.engine,
-        used: job::Engine::Built,
-        why: "a compiler does the work".to_owned(),
-        dropped: Vec::new(),
-    };
-    let outcome = Outcome {
-        engine,
-        ended,
-        elapsed,
-        read: all,
-        write: Side::default(),
-        faults: Latencies::lazy(),
-        cpu_user: Nanos(0),
-        cpu_system: Nanos(0),
-        each: Vec::new(),
-        slowest: Vec::new(),
-        commands: Vec::new(),
-        began: 0,
-        notes: Vec::new(),
-    };
+    let engine = (job::Engine::Built, "a compiler does the work");
+    let outcome = super::program::outcome(job, engine, (ended, elapsed), all, Vec::new());
     Ok(Touched {
         outcome,
         filled: None,

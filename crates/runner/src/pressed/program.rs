@@ -3,7 +3,9 @@
 
 use super::ballast::Errand;
 use crate::RunError;
+use basics::{EngineUse, Job, Latencies, Nanos, Side, job};
 use change::{Helper, Journal};
+use engine::{Ended, Outcome};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -11,6 +13,31 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+
+/// What another program did, as the outcome of a job: its requests are its own, so nothing but their sum is known here.
+pub(super) fn outcome(
+    job: &Job,
+    (used, why): (job::Engine, &str),
+    (ended, elapsed): (Ended, Nanos),
+    read: Side,
+    notes: Vec<String>,
+) -> Outcome {
+    Outcome {
+        engine: EngineUse { asked: job.engine, used, why: why.to_owned(), dropped: Vec::new() },
+        ended,
+        elapsed,
+        read,
+        write: Side::default(),
+        faults: Latencies::lazy(),
+        cpu_user: Nanos(0),
+        cpu_system: Nanos(0),
+        each: Vec::new(),
+        slowest: Vec::new(),
+        commands: Vec::new(),
+        began: 0,
+        notes,
+    }
+}
 
 /// What a process becomes, with its input and outputs as they are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

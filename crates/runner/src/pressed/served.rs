@@ -11,9 +11,9 @@ use crate::RunError;
 use basics::curve::Watched;
 use basics::decoding::{Server, Serving, Source};
 use basics::pressure::Paged;
-use basics::{EngineUse, Interval, Job, Latencies, Nanos, Side, job};
+use basics::{Interval, Job, Nanos, Side, job};
 use change::{Folder, Helper, Journal};
-use engine::{Ended, Outcome};
+use engine::Ended;
 use llm::{Blob, Client, Generation, LlmError, Prompt, Runner, Serves, Setup, Start};
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -434,27 +434,8 @@ impl Seen {
             None if cancel.load(Relaxed) => Ended::Cancelled,
             None => Ended::Time,
         };
-        let engine = EngineUse {
-            asked: job.engine,
-            used: job::Engine::Served,
-            why: "a runner of models makes the tokens".to_owned(),
-            dropped: Vec::new(),
-        };
-        let outcome = Outcome {
-            engine,
-            ended,
-            elapsed: self.open.start,
-            read: self.all,
-            write: Side::default(),
-            faults: Latencies::lazy(),
-            cpu_user: Nanos(0),
-            cpu_system: Nanos(0),
-            each: Vec::new(),
-            slowest: Vec::new(),
-            commands: Vec::new(),
-            began: 0,
-            notes,
-        };
+        let engine = (job::Engine::Served, "a runner of models makes the tokens");
+        let outcome = super::program::outcome(job, engine, (ended, self.open.start), self.all, notes);
         let prompt = account.map(|account| (account.prompt_tokens as u32, account.prompt_time));
         Touched {
             prompt,
