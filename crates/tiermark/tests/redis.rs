@@ -113,16 +113,21 @@ fn a_server_that_stands_still_makes_what_was_due_late() {
     // 600 ms of 4 s: one in seven was due meanwhile.
     assert!(of(&cell["lat_us"], "p95") > 150_000.0, "{cell}");
     assert!(of(&cell["service_us"], "p95") < of(&cell["lat_us"], "p95"), "{cell}");
-    // Where the kernel tells (root), that is the cause, and it took what it took.
-    if cell["spikes"]["lacks"].as_array().unwrap().is_empty() {
-        let cause = &cell["causes"][0];
-        assert_eq!(cause["name"], "stopped", "{cell}");
-        assert!(of(cause, "share") > 0.5 && of(cause, "longest_us") >= 590_000.0, "{cell}");
-        assert!(cell["why"].as_str().unwrap().contains("a signal that stopped the server"), "{cell}");
-    } else {
-        let lack = cell["spikes"]["lacks"][0].as_str().unwrap();
-        assert!(lack.contains("is seen by root alone") || lack.contains("does not tell"), "{cell}");
-        assert!(cell["why"].as_str().unwrap().contains(lack), "{cell}");
+    // Where the kernel tells (root), that is the cause, and it took what it took. A kernel that is deaf while a processor idles
+    // may have missed the end of the stop; what it did tell is true all the same.
+    let lack = cell["spikes"]["lacks"].as_array().unwrap().first().map(|lack| lack.as_str().unwrap());
+    let why = cell["why"].as_str().unwrap();
+    let cause = &cell["causes"][0];
+    match lack {
+        Some(lack) if cause.is_null() => {
+            assert!(lack.contains("is seen by root alone") || lack.contains("does not tell"), "{cell}");
+            assert!(why.contains(lack), "{cell}");
+        }
+        _ => {
+            assert_eq!(cause["name"], "stopped", "{cell}");
+            assert!(of(cause, "share") > 0.5 && of(cause, "longest_us") >= 590_000.0, "{cell}");
+            assert!(why.contains("a signal that stopped the server"), "{cell}");
+        }
     }
     home.assert_clean(&work);
 }
