@@ -388,7 +388,7 @@ pub struct PredictArgs {
     /// Length of the board's pages.
     #[arg(long, value_name = "SIZE", conflicts_with = "probe")]
     pub page: Option<String>,
-    /// Measure on this machine, in half a minute for each tier, what its kernel keeps and how fast the rest comes back.
+    /// Measure on this machine, in less than a minute for each tier, what its kernel keeps and how fast the rest comes back.
     #[arg(long, requires = "memory")]
     pub probe: bool,
     /// With --probe: the memory that the model would have here.

@@ -40,8 +40,10 @@ pub fn probe_of(run: &RunView<'_>, tier: &str, own: Bytes) -> Option<Probe> {
     });
     let points: Vec<ProbePoint> = points.collect();
     let generated = on_tier().find_map(|(step, _, _)| step.load?.generated.as_deref());
+    let size = on_tier().map(|(_, _, touched)| *touched).fold(0.0, f64::max);
     Some(Probe {
         points,
+        size: Bytes(size as u64),
         backing: if generated.is_some_and(|all| all.mapped) { Backing::File } else { Backing::Anonymous },
         threads: in_memory().find_map(|(step, _, _)| Some(step.load?.generated.as_deref()?.threads))?,
         multiply_mbps: multiply,
