@@ -16,9 +16,10 @@ use sys::weights::Weights;
 
 /// Rows that a thread takes at a time (`ggml_compute_forward_mul_mat` in ggml-cpu.c, one token: chunks of 64 rows).
 const ROWS: u64 = 64;
-/// Operations between two products with weights, of a few kilobytes each, after which all threads wait for each other as well:
-/// norms, rotations, sums, what attention does (of a layer of llama's, 25 nodes of llama.cpp's graph with 7 weights).
-const SMALL: u32 = 3;
+/// How often all threads wait for each other after a product with weights, before the next. llama.cpp does after each of the 34
+/// nodes of a layer of llama's, and once more in each of its 9 products (Ollama 0.6.8 tells 1026 nodes for 30 layers): 43 times
+/// for 7 weights and their cache, which are 8 pieces here.
+const WAITS: u32 = 4;
 /// Tokens that are chosen from at most: the largest vocabularies have a quarter of a million.
 const MOST_TOKENS: u32 = 1 << 20;
 /// Tokens that were said last, and those among which one is chosen (`penalty_last_n`, `top_k` of llama.cpp and Ollama).
@@ -171,6 +172,8 @@ impl Work<'_> {
     fn hand(&self) -> (sys::thread::Usage, Duration) {
         let _released = Released(&self.barrier);
         let mut busy = Duration::ZERO;
+        let elements = |piece: &Piece| piece.row.0 as usize * usize::from(piece.packed);
+        let mut vector = vec![1.0; self.decoding.pieces.iter().map(elements).max().unwrap_or(0)];
         for token in 0..self.decoding.tokens {
             // The prompt as a whole gives the first token.
             let times = if token == 0 { self.decoding.prompt.max(1) } else { 1 };
@@ -183,8 +186,14 @@ impl Work<'_> {
                     self.next[index].store(0, Relaxed);
                     self.stopped.store(self.stop.load(Relaxed), Relaxed);
                 });
-                for _ in 0..SMALL {
-                    self.barrier.wait(|| {});
+                // Norms, rotations, sums and conversions have something to do, each by one thread while the others wait; as many
+                // nodes are mere views.
+                for wait in 0..WAITS {
+                    self.barrier.wait(|| {
+                        if wait % 2 == 0 {
+                            normalise(&mut vector[..elements(piece)]);
+                        }
+                    });
                 }
                 if self.stopped.load(Relaxed) || self.barrier.abandoned.load(Relaxed) {
                     return (sys::thread::usage(), busy);
@@ -291,6 +300,14 @@ impl Work<'_> {
         black_box(self.cache.load(base as usize, len as usize));
         self.touched.fetch_add(len, Relaxed);
     }
+}
+
+/// One of the small operations, as long as most of them (`ggml_compute_forward_rms_norm`, which sums in f64 one after the other).
+fn normalise(vector: &mut [f32]) {
+    let squares: f64 = vector.iter().map(|value| f64::from(*value) * f64::from(*value)).sum();
+    let scale = (squares / vector.len().max(1) as f64 + 1e-6).sqrt().recip() as f32;
+    vector.iter_mut().for_each(|value| *value *= scale);
+    black_box(vector);
 }
 
 /// What is written as keys and values: any bytes, at most so many of a layer.
