@@ -98,8 +98,11 @@ pub struct LongCommand {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Spikes {
-    /// Those beyond the 99.9th percentile, or as many as were kept.
+    /// Those beyond the percentile of [`Spikes::beyond`], or as many as were kept.
     pub slowest: Vec<Slow>,
+    /// The highest of 99.9, 99, 95 and 90 that ten requests lie beyond; none in older records, which have 99.9.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub beyond: Option<f64>,
     /// What the main thread and those of the load met, the longest of it.
     pub stalls: Vec<Stall>,
     /// Commands of all clients.

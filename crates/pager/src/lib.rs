@@ -5,6 +5,7 @@
 
 mod cycle;
 mod follow;
+mod hand;
 mod history;
 mod keep;
 mod limits;
@@ -14,6 +15,7 @@ mod session;
 mod tree;
 mod units;
 
+pub use hand::serve;
 pub use session::{Mode, Session, Standing};
 pub use tree::Pager;
 pub use units::UNIT;

@@ -49,6 +49,18 @@ impl Limits {
         Limits { levels }
     }
 
+    /// Its nearest control group, where that counts its memory apart from `other`'s.
+    pub fn group_beside(&self, other: &Limits) -> Option<&Path> {
+        self.group().filter(|group| other.group() != Some(group))
+    }
+
+    fn group(&self) -> Option<&Path> {
+        match self.levels.first()? {
+            Level::V1(path) | Level::V2(path) => Some(path),
+            Level::Machine => None,
+        }
+    }
+
     /// The limits as they are now; cheap.
     pub fn numbers(&self) -> Vec<Option<u64>> {
         self.levels.iter().map(Level::limit).collect()

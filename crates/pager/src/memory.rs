@@ -2,9 +2,11 @@
 //! and sent out, so that neither waits for the other and nobody who watches waits for a disk.
 
 use crate::follow::{Look, World};
+use crate::hand::Hand;
 use crate::maps::Maps;
 use crate::units::{Id, UNIT, Units};
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -30,18 +32,27 @@ struct Adviser {
 
 impl Adviser {
     fn new(peer: &Arc<Peer>, advice: Advice, refused: &Arc<AtomicU64>) -> io::Result<Self> {
+        let peer = Arc::clone(peer);
+        Self::through(&format!("{advice:?}"), refused, move |ranges| peer.advise(ranges, advice).map(|_| ()))
+    }
+
+    fn through(
+        name: &str,
+        refused: &Arc<AtomicU64>,
+        mut give: impl FnMut(&[Range]) -> io::Result<()> + Send + 'static,
+    ) -> io::Result<Self> {
         let (send, receive) = sync_channel::<Vec<Range>>(WAITING);
-        let (peer, refused) = (Arc::clone(peer), Arc::clone(refused));
+        let refused = Arc::clone(refused);
         let over = Arc::new(AtomicBool::new(false));
         let is_over = Arc::clone(&over);
-        let name = format!("{advice:?}").to_lowercase();
+        let name = name.to_lowercase();
         let thread = std::thread::Builder::new().name(name).stack_size(64 << 10).spawn(move || {
             for ranges in receive {
                 if is_over.load(Relaxed) {
                     break;
                 }
                 // One that has ended is noticed by its number.
-                if let Err(error) = peer.advise(&ranges, advice) {
+                if let Err(error) = give(&ranges) {
                     refused.fetch_add(u64::from(error.kind() != io::ErrorKind::NotFound), Relaxed);
                 }
             }
@@ -101,6 +112,21 @@ impl Memory {
         let ahead = Adviser::new(&peer, Advice::WillNeed, &refused)?;
         let behind = Adviser::new(&peer, Advice::PageOut, &refused)?;
         Ok(Memory { pid, peer, maps, mapped: 0, units: Units::default(), ahead, behind, lies: Vec::new(), refused })
+    }
+
+    /// From now on pages are brought in by a process in this control group, and so charged to it.
+    ///
+    /// # Errors
+    /// When there can be none; they are brought in as before, then.
+    pub fn charge(&mut self, group: &Path, program: &Path) -> io::Result<()> {
+        let mut hand = Hand::of(self.pid, group, program)?;
+        let peer = Arc::clone(&self.peer);
+        let bring = move |ranges: &[Range]| {
+            // Who ends it has a reason: its group is to be empty.
+            hand.bring(ranges).or_else(|_| peer.advise(ranges, Advice::WillNeed).map(|_| ()))
+        };
+        self.ahead = Adviser::through("willneed", &self.refused, bring)?;
+        Ok(())
     }
 
     /// Hands on what was asked for since the last time.

@@ -9,6 +9,7 @@ use crate::units::{Id, UNIT};
 use serde::Serialize;
 use std::collections::HashSet;
 use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 use sys::faults::{Fault, Faults};
 
@@ -97,6 +98,8 @@ pub struct Session {
     pid: u32,
     memory: Memory,
     limits: Limits,
+    /// This program, until it was seen whether it is needed as a hand in the process's control group.
+    program: Option<PathBuf>,
     numbers: Vec<Option<u64>>,
     others: Option<f64>,
     cycle_held: Option<(u64, u64, u64)>,
@@ -126,16 +129,17 @@ pub struct Session {
 }
 
 impl Session {
-    /// Of this process.
+    /// Of this process; `program` is this one, for a hand of the pager's in the process's control group (`hand.rs`).
     ///
     /// # Errors
     /// With a sentence, when it is not there or may not be helped.
-    pub fn of(pid: u32) -> io::Result<Self> {
+    pub fn of(pid: u32, program: Option<PathBuf>) -> io::Result<Self> {
         let memory = Memory::of(pid)?;
         let limits = Limits::of(pid);
         Ok(Session {
             pid,
             memory,
+            program,
             numbers: limits.numbers(),
             limits,
             others: None,
@@ -360,6 +364,7 @@ impl Session {
     }
 
     fn begin(&mut self, order: &[Id], now: u64) -> io::Result<()> {
+        self.charge(order);
         let mut follow = Follow::new(order, 0, now);
         follow.lap_took(self.lap_before);
         follow.survey(&mut self.memory);
@@ -369,6 +374,18 @@ impl Session {
         (self.followed_since, self.laps_judged) = (now, 0);
         tracing::debug!("{}: {} units, a lap took {:.2} s", self.pid, order.len(), self.lap_before as f64 / 1e9);
         self.turn(Mode::Following, now)
+    }
+
+    /// Where pages of files are part of it, they are to count against its own limit.
+    fn charge(&mut self, order: &[Id]) {
+        let has_files = order.iter().step_by(16).any(|unit| self.memory.is_file(*unit));
+        let Some(program) = self.program.take_if(|_| has_files) else { return };
+        let own = Limits::of(std::process::id());
+        if let Some(group) = self.limits.group_beside(&own)
+            && let Err(error) = self.memory.charge(group, &program)
+        {
+            tracing::debug!("{}: {}: {error}", self.pid, group.display());
+        }
     }
 
     /// Tells it how much room there is.

@@ -3,7 +3,7 @@
 use crate::session::{Session, Standing};
 use std::collections::HashMap;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Between two looks for new processes, in ns.
@@ -13,19 +13,20 @@ const LOOK: u64 = 500_000_000;
 #[derive(Debug)]
 pub struct Pager {
     pid: u32,
+    program: Option<PathBuf>,
     sessions: HashMap<u32, Session>,
     looked: u64,
     trouble: Option<String>,
 }
 
 impl Pager {
-    /// Of this process, and those that it starts.
+    /// Of this process, and those that it starts; `program` is this one, which serves as a hand of its own (`hand.rs`).
     ///
     /// # Errors
     /// With a sentence, when it is not there or may not be helped.
-    pub fn of(pid: u32) -> io::Result<Self> {
-        let sessions = HashMap::from([(pid, Session::of(pid)?)]);
-        Ok(Pager { pid, sessions, looked: 0, trouble: None })
+    pub fn of(pid: u32, program: Option<PathBuf>) -> io::Result<Self> {
+        let sessions = HashMap::from([(pid, Session::of(pid, program.clone())?)]);
+        Ok(Pager { pid, program, sessions, looked: 0, trouble: None })
     }
 
     /// Does what is to be done now; how long nothing needs to be done then, or none once all have ended.
@@ -36,7 +37,7 @@ impl Pager {
             for pid in descendants(self.pid) {
                 // One that has ended meanwhile, or runs for another user, is none of ours.
                 if !self.sessions.contains_key(&pid)
-                    && let Ok(session) = Session::of(pid)
+                    && let Ok(session) = Session::of(pid, self.program.clone())
                 {
                     self.sessions.insert(pid, session);
                 }

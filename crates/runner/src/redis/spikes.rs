@@ -12,6 +12,9 @@ use sys::tracepoints::monotonic;
 
 /// Of each thread of the load: ten million requests have 10,000 beyond p99.9.
 pub(super) const SLOWEST: usize = 4096;
+/// Looked at are those beyond the first of these that so many lie beyond.
+const PERCENTS: [f64; 4] = [99.9, 99.0, 95.0, 90.0];
+const ENOUGH: f64 = 10.0;
 /// How many are written down.
 const KEPT: usize = 2000;
 /// The engine names its threads so, with their numbers.
@@ -59,8 +62,10 @@ impl Cell<'_> {
         });
         let commands =
             commands.into_iter().map(|(second, took, text)| LongCommand { second, took: Nanos(took * 1000), text });
+        let (slowest, beyond) = slowest(outcome);
         Spikes {
-            slowest: beyond(outcome),
+            slowest,
+            beyond: Some(beyond),
             stalls: seen.stood.iter().filter_map(stall).collect(),
             commands: commands.collect(),
             began_unix: unix_of(began),
@@ -84,15 +89,17 @@ impl Cell<'_> {
     }
 }
 
-/// Those beyond the 99.9th percentile, the slowest first of all.
-fn beyond(outcome: &mut Outcome) -> Vec<Slow> {
+/// Those beyond a percentile that some requests lie beyond, the slowest first of all.
+fn slowest(outcome: &mut Outcome) -> (Vec<Slow>, f64) {
     let mut all = Latencies::lazy();
     all.merge(&outcome.read.latency);
     all.merge(&outcome.write.latency);
-    let bar = all.percentile(99.9).unwrap_or_default();
+    let few = |percent: &&f64| all.count() as f64 * (1.0 - **percent / 100.0) >= ENOUGH;
+    let percent = PERCENTS.iter().find(few).copied().unwrap_or(PERCENTS[PERCENTS.len() - 1]);
+    let bar = all.percentile(percent).unwrap_or_default();
     let mut slowest = std::mem::take(&mut outcome.slowest);
     slowest.retain(|slow| slow.latency > bar);
     slowest.sort_by_key(|slow| std::cmp::Reverse(slow.latency));
     slowest.truncate(KEPT);
-    slowest
+    (slowest, percent)
 }

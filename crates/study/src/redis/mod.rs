@@ -15,7 +15,7 @@ pub use spikes::{Explained, Late, LateRequests, Reason};
 
 use crate::load::unmeasured;
 use crate::model::{RunView, StepView};
-use basics::job::{Block, Engine};
+use basics::job::{Block, Engine, Pacing};
 use basics::redis::{Mode, Served};
 use basics::redis_commands::Command;
 use basics::stats::median;
@@ -28,6 +28,8 @@ const BEYOND: f64 = 10.0;
 const BUSY: f64 = 0.7;
 /// Clients that make so much of what they can against a server that does nothing are the limit.
 const NEAR: f64 = 0.85;
+/// Of the pace that was asked for, kept.
+const KEPT: f64 = 0.95;
 /// A main thread that is busy for less waits for something else.
 const IDLE: f64 = 0.3;
 
@@ -229,6 +231,12 @@ fn cell((mode, medium, block): Key<'_>, steps: &[&StepView<'_>], processors: f64
     let ops = visits.iter().map(|visit| visit.ops);
     let range = (ops.clone().fold(f64::INFINITY, f64::min), ops.fold(0.0, f64::max));
     let (server_busy, client_busy) = (middle(&|visit| visit.server), middle(&|visit| visit.client));
+    // Who keeps a pace looks at the clock, and is busy with that.
+    let pace = steps.first().and_then(|step| match step.job.pacing {
+        Pacing::Fixed { iops } | Pacing::Poisson { iops } => Some(iops),
+        Pacing::Closed => None,
+    });
+    let keeps_pace = pace.is_some_and(|pace| visits.iter().all(|visit| visit.ops > KEPT * pace));
     let client_bound =
         server_busy.get().zip(client_busy.get()).map(|(server, client)| client > server && *client > BUSY);
     let (ops_per_s, client_limit) = (middle(&|visit| Some(visit.ops)), middle(&|visit| visit.served.client_limit));
@@ -249,7 +257,7 @@ fn cell((mode, medium, block): Key<'_>, steps: &[&StepView<'_>], processors: f64
         lat: of_all(&visits, |visit| visit.lat).map_or_else(|| Known::Unknown(lack()), Known::Is),
         service: of_all(&visits, |visit| visit.service),
         cost_percent: Known::Unknown(lack()),
-        client_bound: client_bound.map(|busy| busy || near),
+        client_bound: client_bound.map(|busy| (busy && !keeps_pace) || near),
         client_limit,
         server_busy,
         client_busy,
@@ -480,6 +488,13 @@ mod tests {
         assert_eq!(cell.client_bound, Some(true));
         assert!(cell.why.starts_with("the clients were the limit, 98 % busy"), "{}", cell.why);
         assert_eq!(cells([visit(Mode::MemoryOnly, "sd", 50_000, 950)])[0].client_bound, Some(false));
+        // Keeping a pace is no work.
+        for (asked, bound) in [(50_000.0, false), (80_000.0, true)] {
+            let mut step = visit(Mode::MemoryOnly, "sd", 50_000, 400);
+            step.cpu = Some((Nanos::from_millis(500), Nanos::from_millis(480)));
+            step.job.pacing = Pacing::Poisson { iops: asked };
+            assert_eq!(cells([step])[0].client_bound, Some(bound), "{asked}");
+        }
         // Against a server that does nothing they do hardly more.
         let limited = |limit: f64| {
             let mut step = visit(Mode::MemoryOnly, "sd", 50_000, 600);

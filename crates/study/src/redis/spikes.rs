@@ -20,7 +20,7 @@ const CLAIMED: f64 = 0.25;
 const SHADED: usize = 60;
 /// A late request is late by at least this; below it nobody asks why.
 const LATE: Nanos = Nanos::from_millis(1);
-/// What other programs must have taken of the run to be a cause: something else always runs for a moment.
+/// What another program must have taken of the run to be a cause: something else always runs for a moment.
 const TAKEN: f64 = 0.02;
 /// Where the main thread waits for its own syncs most of the time they are its work, and only one that takes so many times as long as
 /// others is a spike's cause.
@@ -146,9 +146,11 @@ pub struct Explained {
     pub claimed: bool,
 }
 
-/// Of the requests beyond p99.9 of all visits of a cell.
+/// Of the slowest requests of all visits of a cell.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Late {
+    /// The percentile that they lie beyond.
+    pub beyond: f64,
     /// Groups of requests that were late together.
     pub clusters: usize,
     /// Those of them that nothing explains.
@@ -202,9 +204,10 @@ struct Sum {
 
 /// All visits together.
 pub(super) fn late(visits: &[Seen<'_>]) -> Option<Late> {
-    let mut all = Late::default();
+    let beyond = visits.first().and_then(|visit| visit.spikes.beyond).unwrap_or(99.9);
+    let mut all = Late { beyond, ..Late::default() };
     let (mut sums, mut chance): (BTreeMap<Reason, Sum>, BTreeMap<Reason, f64>) = Default::default();
-    let (mut total, mut taken) = (0.0, BTreeMap::<Reason, f64>::new());
+    let (mut total, mut taken) = (0.0, BTreeMap::<(Reason, &str), f64>::new());
     for visit in visits {
         for lack in &visit.spikes.lacks {
             if !all.lacks.contains(lack) {
@@ -217,7 +220,7 @@ pub(super) fn late(visits: &[Seen<'_>]) -> Option<Late> {
         all.clusters += clusters.len();
         let spans = spans(visit, 0);
         for span in &spans {
-            *taken.entry(span.reason).or_default() += (span.until - span.from) as f64 / visit.elapsed.0.max(1) as f64;
+            *taken.entry((span.reason, span.who)).or_default() += (span.until - span.from) as f64 / visit.elapsed.0.max(1) as f64;
         }
         all.unexplained += explain(visit, &clusters, &spans, 0, &mut |told| {
             let sum = sums.entry(told.reason).or_default();
@@ -241,11 +244,15 @@ pub(super) fn late(visits: &[Seen<'_>]) -> Option<Late> {
     for (reason, sum) in sums {
         let by_chance = share(chance.get(&reason).copied().unwrap_or(0.0) / (SHIFTS - 1) as f64);
         let share = share(sum.late);
-        let of_run = taken.get(&reason).copied().unwrap_or(0.0) / visits.len() as f64;
+        let took = taken.iter().filter(|((of, _), _)| *of == reason).max_by(|a, b| a.1.total_cmp(b.1));
+        let of_run = took.map_or(0.0, |(_, taken)| taken / visits.len() as f64);
         let ordinary = reason == Reason::Processor && of_run < TAKEN;
         let claimed =
             !reason.is_apart() && !ordinary && sum.clusters > 0 && share >= CLAIMED && share >= 2.0 * by_chance;
-        let who = sum.who.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).map_or_else(String::new, |(who, _)| who);
+        // Of other programs the one that took most, whoever else was there at the worst moment.
+        let longest = took.filter(|_| claimed && reason == Reason::Processor).map(|((_, who), _)| (*who).to_owned());
+        let latest = || sum.who.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).map(|(who, _)| who);
+        let who = longest.or_else(latest).unwrap_or_default();
         all.reasons.push(Explained {
             reason,
             share,
@@ -434,7 +441,7 @@ fn ran(command: &Span<'_>, spans: &[Span<'_>]) -> bool {
     2 * stood < command.until - command.from
 }
 
-/// `of 9 clusters of requests beyond p99.9, 5 are forks …; 1 is not explained`.
+/// `of 9 clusters of requests beyond p99.9 5 are forks …; 1 is not explained`.
 pub(super) fn sentence(late: &Late) -> Option<String> {
     if late.clusters == 0 {
         return late.lacks.first().cloned();
@@ -455,7 +462,7 @@ pub(super) fn sentence(late: &Late) -> Option<String> {
         parts.push(format!("{} {} not explained", late.unexplained, if late.unexplained == 1 { "is" } else { "are" }));
     }
     let groups = if late.clusters == 1 { "1 group".to_owned() } else { format!("{} groups", late.clusters) };
-    let mut text = format!("of {groups} of requests beyond p99.9 {}", parts.join(", "));
+    let mut text = format!("of {groups} of requests beyond p{} {}", late.beyond, parts.join(", "));
     match late.reasons.iter().find(|explained| explained.claimed) {
         Some(main) => {
             let percent = |share: f64| significant(100.0 * share);

@@ -19,6 +19,9 @@ pub struct PagerArgs {
     /// A program to start, and to help from its first page on; the exit status is its own.
     #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["pid", "name"])]
     pub command: Vec<String>,
+    /// Bring in pages of this process as standard input says: what the pager starts in a program's control group.
+    #[arg(long, hide = true, value_name = "PID", conflicts_with_all = ["pid", "name", "command"])]
+    pub hand: Option<u32>,
     /// Something else than to help.
     #[command(subcommand)]
     pub action: Option<PagerVerb>,

@@ -24,6 +24,10 @@ pub fn pager(context: &Context, args: &PagerArgs) -> Result<ExitCode> {
     if let Some(PagerVerb::Bench(args)) = &args.action {
         return bench::bench(context, args);
     }
+    if let Some(pid) = args.hand {
+        pager::serve(pid, std::io::stdin().lock())?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let interrupted = context::interrupted()?;
     let mut child = None;
     let pid = match (&args.pid, &args.name, args.command.split_first()) {
@@ -37,7 +41,7 @@ pub fn pager(context: &Context, args: &PagerArgs) -> Result<ExitCode> {
         _ => return Err(Usage("which program? give --pid P, --name NAME, or -- COMMAND…".to_owned()).into()),
     };
     let begun = Instant::now();
-    let mut pager = match Pager::of(pid) {
+    let mut pager = match Pager::of(pid, std::env::current_exe().ok()) {
         Ok(pager) => pager,
         Err(error) => {
             let sentence = format!("process {pid} cannot be helped: {error}");
@@ -76,7 +80,7 @@ pub fn pager(context: &Context, args: &PagerArgs) -> Result<ExitCode> {
     }
     let Some(mut child) = child else {
         tell(context, &pager, begun, false)?;
-        return Ok(ExitCode::SUCCESS);
+        return Ok(if interrupted.load(Relaxed) { exit::interrupted() } else { ExitCode::SUCCESS });
     };
     let ended = wait(&mut child, &interrupted);
     // Its status counts, whoever reads this.
