@@ -434,3 +434,57 @@ exit $code
     }
     assert_eq!(account(&new), account(&old));
 }
+
+/// A kernel that starts anywhere, and its initial RAM disk.
+fn kernel() -> Option<(PathBuf, PathBuf)> {
+    let mut all: Vec<PathBuf> = fs::read_dir("/boot").ok()?.flatten().map(|entry| entry.path()).collect();
+    all.sort();
+    all.into_iter().rev().find_map(|path| {
+        let version = path.file_name()?.to_str()?.strip_prefix("vmlinuz-")?.to_owned();
+        let initrd = path.with_file_name(format!("initrd.img-{version}"));
+        initrd.exists().then_some((path, initrd))
+    })
+}
+
+/// A real kernel, in a machine that has the new disk alone, finds its root by the new command line and starts what is there.
+#[test]
+fn a_moved_system_boots() {
+    let test = "a_moved_system_boots";
+    let tools = ["qemu-system-x86_64", "busybox"].map(Need::Tool);
+    if !can(test) || !possible(test, &tools) {
+        return;
+    }
+    let Some((kernel, initrd)) = kernel() else {
+        return println!("SKIP {test}: needs a kernel with its initrd in /boot (linux-image-cloud-amd64)");
+    };
+    let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+    let home = Home::new();
+    let image = Image::new(dir.path(), 400);
+    {
+        let (root, _undo) = image.mounted(dir.path(), "old", false, None);
+        sh(&format!("cp $(command -v busybox) {0}/bin/busybox && {0}/bin/busybox true", root.display()));
+        let init = "#!/bin/busybox sh\nb=/bin/busybox\n$b mount -t proc proc /proc\necho \"STARTED $($b grep ' / ' /proc/mounts)\"\n\
+                    $b sha256sum /usr/lib/blob\n$b cat /etc/fstab\necho ENDED\n$b poweroff -f\n";
+        fs::write(root.join("sbin/init"), init).unwrap();
+    }
+    for (file_system, more) in [("ext4", &["--size", "1200M"][..]), ("btrfs", &["--size", "1200M", "--fs", "btrfs"])] {
+        let to = dir.path().join(format!("{file_system}.img"));
+        let moved = home.json(&words(&image, &to, &[&["--boot", "move"], more].concat()));
+        let boot = Boot::Fat { path: to.clone(), start: basics::Bytes(4 * MIB), len: mover::BOOT_LEN };
+        let line = String::from_utf8(boot.read(COMMAND_LINE).unwrap().unwrap()).unwrap();
+        let said = sh(&format!(
+            "timeout 300 qemu-system-x86_64 -m 512 -nographic -no-reboot -net none -kernel {} -initrd {} \
+             -append '{} console=ttyS0 panic=-1' -drive file={},format=raw,if=virtio",
+            kernel.display(),
+            initrd.display(),
+            line.trim_end(),
+            to.display()
+        ));
+        let (new, _undo) = mounted(&to, root_at(&to), dir.path(), file_system, true, None);
+        let hash = sh(&format!("sha256sum < {}/usr/lib/blob", new.display()));
+        let uuid = moved["root_uuid"].as_str().unwrap();
+        for expected in [&format!(" / {file_system} "), hash.split(' ').next().unwrap(), uuid, "ENDED"] {
+            assert!(said.contains(expected), "{expected} is missing in {said}");
+        }
+    }
+}
