@@ -14,6 +14,9 @@ const STEP: f64 = 0.008;
 /// Laps for which a size that was too much is not tried again.
 const WARY: u32 = 12;
 
+/// Ends of laps until what is lost speaks of the present size.
+const SETTLING: u8 = 2;
+
 /// The size of the kept part.
 #[derive(Debug)]
 pub struct Keep {
@@ -22,13 +25,15 @@ pub struct Keep {
     bad: Option<(u64, u32)>,
     lost: u64,
     wary: u32,
+    /// It was made smaller since it last was too little: what is lost now is that trial's doing, and no disturbance from outside.
+    tried: bool,
     /// Laps until what is lost says something: after a change of the room it is found to be gone a whole lap long.
     settling: u8,
 }
 
 impl Default for Keep {
     fn default() -> Self {
-        Keep { slack: SLACK, bad: None, lost: 0, wary: WARY, settling: 1 }
+        Keep { slack: SLACK, bad: None, lost: 0, wary: WARY, tried: false, settling: 1 }
     }
 }
 
@@ -60,22 +65,26 @@ impl Keep {
             *wait = wait.saturating_sub(1);
         }
         if lost as f64 > HARM * kept as f64 {
-            // What was too much twice is longer left alone.
-            self.wary = if self.bad.is_some() { (self.wary * 2).min(64 * WARY) } else { WARY };
+            // What was tried and was too much twice is longer left alone.
+            if std::mem::take(&mut self.tried) && self.bad.is_some() {
+                self.wary = (self.wary * 2).min(64 * WARY);
+            }
             self.bad = Some((self.slack, self.wary));
             self.slack = (self.slack + step.max(lost.min(2 * step))).min(room / 2);
+            // What went at once is found to be gone until all has been passed.
+            self.settling = SETTLING;
         } else if lost as f64 <= NOISE * kept as f64 {
             let lower = self.slack.saturating_sub(step).max(LEAST);
             match self.bad {
                 Some((bad, wait)) if lower <= bad + step / 2 && wait > 0 => {}
-                _ => self.slack = lower,
+                _ => (self.slack, self.tried) = (lower, lower < self.slack),
             }
         }
     }
 
     /// What was found out of the room does not hold any more.
     pub fn changed(&mut self) {
-        *self = Keep { slack: self.slack.min(SLACK), settling: 2, ..Keep::default() };
+        *self = Keep { slack: self.slack.min(SLACK), settling: SETTLING, ..Keep::default() };
     }
 
     /// What is left free beside all that is counted.

@@ -1,6 +1,7 @@
 //! The address space of a process, as far as its memory can be brought in and sent out.
 
 use std::io;
+use std::os::unix::fs::FileTypeExt;
 use sys::peer::Range;
 
 /// A mapping.
@@ -51,7 +52,10 @@ fn parsed(line: &str) -> Option<Map> {
     let permissions = words.next()?;
     let inode = words.nth(2)?;
     let name = words.next().unwrap_or_default();
-    let kernels = name.starts_with("[v") || name.starts_with("/dev/") && !name.starts_with("/dev/shm/");
+    let device = name.starts_with("/dev/") && !name.starts_with("/dev/shm/");
+    // What a disk holds comes and goes as a file's pages do; what other devices map is theirs.
+    let disk = || std::fs::metadata(name).is_ok_and(|data| data.file_type().is_block_device());
+    let kernels = name.starts_with("[v") || device && !disk();
     let hex = |text| u64::from_str_radix(text, 16).ok();
     let map = Map { from: hex(from)?, to: hex(to)?, file: inode != "0" };
     (!kernels && permissions.starts_with('r')).then_some(map)

@@ -16,6 +16,10 @@ use sys::faults::{Fault, Faults};
 /// Major faults a second from which on a process is worth listening to, and below which it is not any more.
 const WORTH: f64 = 30.0;
 const NOT_WORTH: f64 = 5.0;
+/// Bytes a second that a process reads from disks while it faults as much, from which on it is worth it all the same: of a file the
+/// kernel reads on by itself, and a program that waits for that meets minor faults alone. A fault maps 64 KiB of it (fault-around).
+const WORTH_READ: f64 = 4e6;
+const AROUND: f64 = 65_536.0;
 /// Between two looks at its count of major faults.
 const COUNT: u64 = 200_000_000;
 /// Without anything that would be worth it for so long, listening ends.
@@ -92,6 +96,14 @@ pub struct Standing {
     pub refused: u64,
 }
 
+/// What the kernel counted of a process.
+#[derive(Debug, Clone, Copy, Default)]
+struct Counts {
+    minor: u64,
+    major: u64,
+    read: u64,
+}
+
 /// A process under the pager's care.
 #[derive(Debug)]
 pub struct Session {
@@ -115,8 +127,10 @@ pub struct Session {
     follow: Option<Follow>,
     total: Tally,
     lap_before: u64,
-    counted: (u64, u64),
+    counted: (u64, Counts),
     rate: f64,
+    /// It waits for pages of files.
+    reads: bool,
     active: u64,
     worth: u64,
     limits_at: u64,
@@ -154,8 +168,9 @@ impl Session {
             follow: None,
             total: Tally::default(),
             lap_before: 0,
-            counted: (0, 0),
+            counted: (0, Counts::default()),
             rate: 0.0,
+            reads: false,
             active: 0,
             worth: 0,
             limits_at: 0,
@@ -179,7 +194,7 @@ impl Session {
         self.listen(now);
         match self.mode {
             Mode::Watching => {
-                if self.rate >= WORTH {
+                if self.rate >= WORTH || self.reads {
                     self.turn(Mode::Learning, now)?;
                 }
                 Ok(Duration::from_millis(100))
@@ -226,15 +241,27 @@ impl Session {
         if matches!(state, "Z" | "X" | "x") {
             return Err(gone());
         }
-        let majors = fields.nth(8).and_then(|word| word.parse().ok()).unwrap_or(0);
+        let minor = fields.nth(6).and_then(|word| word.parse().ok()).unwrap_or(0);
+        let major = fields.nth(1).and_then(|word| word.parse().ok()).unwrap_or(0);
+        // Untold (another user's), it is not known to read.
+        let io = std::fs::read_to_string(format!("/proc/{}/io", self.pid)).unwrap_or_default();
+        let read = io.lines().find_map(|line| line.strip_prefix("read_bytes: ")?.parse().ok()).unwrap_or(0);
+        let counts = Counts { minor, major, read };
         let (before, counted) = self.counted;
         if before > 0 {
-            self.rate = (majors - counted.min(majors)) as f64 * 1e9 / (now - before) as f64;
-            if self.rate >= NOT_WORTH {
+            let rate = |count: u64, then: u64| count.saturating_sub(then) as f64 * 1e9 / (now - before) as f64;
+            self.rate = rate(major, counted.major);
+            let (read, mapped) = (rate(read, counted.read), AROUND * rate(minor, counted.minor));
+            let reads = std::mem::replace(&mut self.reads, read >= WORTH_READ && 2.0 * mapped >= read);
+            if self.reads && !reads && self.mode == Mode::Learning {
+                // Listened to for major faults so far.
+                self.turn(Mode::Learning, now)?;
+            }
+            if self.rate >= NOT_WORTH || self.reads {
                 self.worth = now;
             }
         }
-        self.counted = (now, majors);
+        self.counted = (now, counts);
         Ok(())
     }
 
@@ -246,6 +273,7 @@ impl Session {
         self.faults = match mode {
             Mode::Watching => None,
             Mode::Resting => Some(Faults::sampled(self.pid, 0, SPARSE.min(some))?),
+            Mode::Learning if self.reads => Some(Faults::sampled(self.pid, 1, 1)?),
             Mode::Learning => Some(Faults::sampled(self.pid, some, 1)?),
             Mode::Following => {
                 // Of a file sixteen pages come by one fault.
@@ -315,7 +343,9 @@ impl Session {
         let unit = if fault.major {
             self.unit(fault)
         } else {
-            self.memory.units.known(fault.addr).filter(|unit| self.helped.contains(unit))
+            let known = self.memory.units.known(fault.addr).filter(|unit| self.helped.contains(unit));
+            // What the kernel read on of a file.
+            known.or_else(|| if self.reads { self.unit(fault).filter(|unit| self.memory.is_file(*unit)) } else { None })
         };
         let Some(unit) = unit else { return };
         if !self.history.visit(unit, fault.at) || self.mode != Mode::Learning {
