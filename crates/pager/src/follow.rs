@@ -594,7 +594,7 @@ impl Follow {
     /// For whoever wants to know why.
     pub fn inside(&self) -> String {
         format!(
-            "n {} front {} slow {} asked {} behind {} out {:.1}M win {:.1}M room {:.0}M part {:.3} slack {:.1}M lag {:.0} thr {}",
+            "n {} front {} slow {} asked {} behind {} out {:.1}M win {:.1}M room {:.0}M part {:.3} slack {:.1}M lag {:.0} thr {}; in all: asked {:.0}M sent {:.0}M lost {:.1}M early {} expected {} unexpected {}",
             self.len(),
             self.front,
             self.slow_now,
@@ -606,7 +606,13 @@ impl Follow {
             self.part,
             self.keep.slack() as f64 / 1e6,
             self.lag,
-            self.threads.len()
+            self.threads.len(),
+            self.tally.asked as f64 / 1e6,
+            self.tally.sent as f64 / 1e6,
+            self.tally.lost as f64 / 1e6,
+            self.tally.early,
+            self.tally.expected,
+            self.tally.unexpected
         )
     }
 }

@@ -7,8 +7,9 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 
-/// Ranges that the kernel takes in one call (UIO_MAXIOV).
-const AT_ONCE: usize = 1024;
+/// Ranges said in one call. The kernel takes 1024 (UIO_MAXIOV), but since Linux 6.16 holds the process's address space through all
+/// of them, for as long as a disk's queue is full: a thread that starts or ends waits for that, and all others behind it.
+const AT_ONCE: usize = 4;
 /// Of an entry of pagemap: the page is in the page table, or has its place in swap (proc(5)).
 const PRESENT: u64 = 1 << 63;
 const SWAPPED: u64 = 1 << 62;
