@@ -68,6 +68,34 @@ fn a_cyclic_scan_goes_several_times_as_fast() {
     assert_eq!(machine(), before);
 }
 
+/// What is brought in of a file counts against the program's own limit, so that as much is read again as has no room.
+#[test]
+fn mapped_weights_are_multiplied_several_times_as_fast_within_their_limit() {
+    let test = "mapped_weights_are_multiplied_several_times_as_fast_within_their_limit";
+    if !can(test) {
+        return;
+    }
+    let _alone = alone();
+    let place = Place::new();
+    let before = machine();
+    let decode = |options: &[&str]| {
+        let shape = ["load", "decode", "--shape", "layers=5,embd=2048,quant=Q8_0", "--mapped", "--memory", "250M"];
+        let document = place.home.json(&[&shape[..], &["--swap", "disk-425", "--prompt", "2"], options].concat());
+        let of = |key: &str| document["rows"][0][key].as_f64().unwrap();
+        (of("tps"), of("bytes_per_token"), of("touched_per_token"))
+    };
+    let (kernel, ..) = decode(&["--tokens", "4"]);
+    let (paged, read, touched) = decode(&["--tokens", "40", "--pager"]);
+    let seen = place.home.last().steps[0].load.clone().unwrap().paged.unwrap();
+    if let Some(trouble) = seen.trouble {
+        return println!("SKIP {test}: {trouble}");
+    }
+    println!("{kernel} without, {paged} with the pager; {read} of {touched} read a token; {seen:?}");
+    assert!(paged > 1.5 * kernel && seen.laps > 2, "{paged} {kernel} {seen:?}");
+    assert!(read > 0.7 * (touched - 250.0 * 1048576.0), "{read} of {touched} B a token: it has more than its limit");
+    assert_eq!(machine(), before);
+}
+
 #[test]
 fn who_is_not_there_is_said_in_a_sentence() {
     let program = env!("CARGO_BIN_EXE_tiermark");
