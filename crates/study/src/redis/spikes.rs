@@ -220,7 +220,8 @@ pub(super) fn late(visits: &[Seen<'_>]) -> Option<Late> {
         all.clusters += clusters.len();
         let spans = spans(visit, 0);
         for span in &spans {
-            *taken.entry((span.reason, span.who)).or_default() += (span.until - span.from) as f64 / visit.elapsed.0.max(1) as f64;
+            *taken.entry((span.reason, span.who)).or_default() +=
+                (span.until - span.from) as f64 / visit.elapsed.0.max(1) as f64;
         }
         all.unexplained += explain(visit, &clusters, &spans, 0, &mut |told| {
             let sum = sums.entry(told.reason).or_default();
