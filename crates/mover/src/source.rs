@@ -43,15 +43,28 @@ pub fn place() -> PathBuf {
     if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() }
 }
 
-/// A disk whose boot partition is read and written without the kernel must not be mounted: the kernel would know nothing of it.
+/// A disk whose boot partition is read and written without the kernel must not be mounted, nor an image through a loop device: the
+/// kernel would know nothing of it, and what is copied would change meanwhile.
 fn unused(path: &Path) -> Result<(), MoveError> {
-    if !path.metadata().is_ok_and(|about| about.file_type().is_block_device()) {
-        return Ok(());
+    let about = path.metadata().map_err(MoveError::io("look at", path))?;
+    let devices = if about.file_type().is_block_device() { vec![path.to_owned()] } else { loops_of(&about) };
+    for device in devices {
+        if let Some((user, remedy)) = change::guard::user_of(Path::new("/"), &device)? {
+            return Err(Refused::InUse { device, user, remedy }.into());
+        }
     }
-    match change::guard::user_of(Path::new("/"), path)? {
-        None => Ok(()),
-        Some((user, remedy)) => Err(Refused::InUse { device: path.to_owned(), user, remedy }.into()),
-    }
+    Ok(())
+}
+
+/// The loop devices that are made of this file.
+fn loops_of(file: &fs::Metadata) -> Vec<PathBuf> {
+    let made_of_it = |device: fs::DirEntry| {
+        let behind = fs::read_to_string(device.path().join("loop/backing_file")).ok()?;
+        let about = Path::new(behind.trim_end_matches('\n')).metadata().ok()?;
+        let same = (about.dev(), about.ino()) == (file.dev(), file.ino());
+        same.then(|| Path::new("/dev").join(device.file_name()))
+    };
+    fs::read_dir("/sys/block").into_iter().flatten().flatten().filter_map(made_of_it).collect()
 }
 
 /// Nothing is copied onto itself: neither under another name, nor into a file that a loop device is made of.
@@ -70,15 +83,11 @@ pub fn apart(from: &Whence, to: &Path) -> Result<(), MoveError> {
         let what = format!("--from {} and --to {} are the same; nothing was written", from.display(), to.display());
         return Err(MoveError::Usage(what));
     }
-    for device in fs::read_dir("/sys/block").into_iter().flatten().flatten() {
-        let Ok(behind) = fs::read_to_string(device.path().join("loop/backing_file")) else { continue };
-        if target.is_file() && Path::new(behind.trim_end_matches('\n')).metadata().is_ok_and(|about| same(&about)) {
-            let device = device.file_name();
-            let user = format!("/dev/{} is made of it", device.to_string_lossy());
-            return Err(
-                Refused::InUse { device: to.to_owned(), user, remedy: "detach that with `losetup -d` first" }.into()
-            );
-        }
+    if let Some(device) = loops_of(&target).first().filter(|_| target.is_file()) {
+        let user = format!("{} is made of it", device.display());
+        return Err(
+            Refused::InUse { device: to.to_owned(), user, remedy: "detach that with `losetup -d` first" }.into()
+        );
     }
     Ok(())
 }

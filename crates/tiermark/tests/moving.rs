@@ -343,6 +343,7 @@ fn what_cannot_be_moved_is_told_in_a_sentence() {
     no(&home, Path::new(&device), &["--json", "--destroy", &device], 3, &["mounted"]);
     home.run(&["move", "--from", &device, "--to", to.to_str().unwrap(), "--yes"]).code(3).says(&["mounted"]);
     home.run(&["move", "--from", &device, "--undo"]).code(3).says(&["mounted"]);
+    no(&home, &to, &["--json"], 3, &[&device, "mounted"]);
     drop(undo);
     // Onto itself, under whatever name, or into what a device is made of.
     let before = image.hash();
