@@ -391,6 +391,9 @@ pub struct PredictArgs {
     /// Measure on this machine, in less than a minute for each tier, what its kernel keeps and how fast the rest comes back.
     #[arg(long, requires = "memory")]
     pub probe: bool,
+    /// Say also what it would be with the pager beside it (`tiermark pager`).
+    #[arg(long)]
+    pub pager: bool,
     /// With --probe: the memory that the model would have here.
     #[arg(long, value_name = "SIZE", requires = "probe")]
     pub memory: Option<String>,

@@ -169,6 +169,7 @@ fn what_cannot_be_understood_is_one_sentence() {
     for (words, code, said) in [
         (&["advise", "--for", "tea"][..], 2, "redis-cache, redis-store, redis-vectors"),
         (&["advise", "--for", "redis-cache", "--p95", "soon"][..], 2, "--p95"),
+        (&["advise", "--for", "desktop", "--loss", "2s"], 2, "--loss speaks of a Redis server"),
         (&["advise", "--for", "redis-cache", "--loss", "little"][..], 2, "--loss"),
         (&["advise", "--for", "redis-cache", "--memory", "much"][..], 2, "--memory"),
         (&["advise", "--for", "redis-cache", "--on", "nowhere"][..], 2, "a directory, or a profile"),

@@ -97,6 +97,7 @@ pub fn predictions(rows: &[study::predict::Row], beside: &[String]) -> Value {
         Object::default()
             .with("model", row.model.as_str())
             .with("profile", row.profile.as_str())
+            .with("pager", row.pager)
             .known("tps", &predicted.tps, |v| number(*v))
             .known("tps_low", &predicted.tps_low, |v| number(*v))
             .known("tps_high", &predicted.tps_high, |v| number(*v))

@@ -17,17 +17,20 @@ pub fn predictions(rows: &[Row], beside: &[String], style: &Style) -> String {
     ];
     let one = |value: &Known<f64>| value.get().map_or_else(|| style.dash().to_owned(), |value| significant(*value));
     let mut grid = Grid::new(style, &heads);
-    for Row { model, profile, predicted } in rows {
+    let on = |row: &Row| if row.pager { format!("{}, pager", row.profile) } else { row.profile.clone() };
+    for row in rows {
+        let Row { model, predicted, .. } = row;
         let rest = [&predicted.tps, &predicted.tps_low, &predicted.tps_high].map(|value| (one(value), Tone::Plain));
-        let mut cells = vec![(model.clone(), Tone::Strong), (profile.clone(), Tone::Plain)];
+        let mut cells = vec![(model.clone(), Tone::Strong), (on(row), Tone::Plain)];
         cells.extend(rest);
         grid.row(cells);
     }
     grid.fit(&[(0, 12), (1, 12)]);
     let mut out = grid.render();
     out.push('\n');
-    for Row { model, profile, predicted } in rows {
-        out.push_str(&style.paragraph(&format!("  {model} on {profile}  "), &predicted.why, Tone::Plain));
+    for row in rows {
+        let head = format!("  {} on {}  ", row.model, on(row));
+        out.push_str(&style.paragraph(&head, &row.predicted.why, Tone::Plain));
     }
     if !beside.is_empty() {
         out.push('\n');

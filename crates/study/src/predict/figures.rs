@@ -11,7 +11,7 @@ const FAULT_S: f64 = 16e-6;
 /// How far weights a second may be from model to model on one machine: eleven models on a Raspberry Pi 5 (README of
 /// dambergn/ollama-benchmarks, in the test below) make 9.5 to 11.5·10^9 a second, any two of them at most 21 % apart. In bytes a
 /// second they differ by 5.5 to 10.1·10^9: what a core does is by the weight.
-const FROM_MODEL_TO_MODEL: f64 = 1.2;
+pub(super) const FROM_MODEL_TO_MODEL: f64 = 1.2;
 /// Types with more bits get more bytes a second, up to what memory gives: Q8_0 1.48 times what that table's models of 4 to 5 bits
 /// have on average. More was not seen.
 const WIDER_TYPES: f64 = 1.5;

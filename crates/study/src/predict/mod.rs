@@ -16,6 +16,7 @@ mod figures;
 mod law;
 mod measured;
 mod need;
+mod paged;
 mod probe;
 mod table;
 
@@ -27,6 +28,7 @@ pub use figures::predict;
 pub use law::random_misses;
 pub use measured::probe_of;
 pub use need::{Need, Usage};
+pub use paged::{paged_with_probe, predict_paged};
 pub use probe::{Backing, Probe, ProbePoint, predict_with_probe};
 pub use table::{Row, Versus, predict_table, versus};
 

@@ -13,6 +13,9 @@ pub struct Row {
     pub model: String,
     /// The tier that swap would be on.
     pub profile: String,
+    /// With the pager beside it.
+    #[serde(default)]
+    pub pager: bool,
     /// What is to be expected.
     #[serde(flatten)]
     pub predicted: Predicted,
@@ -23,6 +26,7 @@ pub fn predict_table(needs: &[Need], tiers: &[Tier], board: &Board, locked: Byte
     let row = |need: &Need, tier: &Tier| Row {
         model: need.model.clone(),
         profile: tier.name.clone(),
+        pager: false,
         predicted: predict(need, tier, board, locked),
     };
     needs.iter().flat_map(|need| tiers.iter().map(move |tier| row(need, tier))).collect()

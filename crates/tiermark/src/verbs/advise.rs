@@ -138,6 +138,17 @@ pub fn rules(context: &Context) -> Result<ExitCode> {
 /// What was asked for.
 fn goals(args: &GoalArgs) -> Result<Goals> {
     let job: Job = args.job.parse().map_err(|why| Usage(format!("--for {why}")))?;
+    let of_redis = [
+        ("--p95", &args.p95),
+        ("--loss", &args.loss),
+        ("--memory", &args.memory),
+        ("--payload", &args.payload),
+        ("--on", &args.on),
+    ];
+    if let Some((option, _)) = of_redis.iter().find(|(_, given)| given.is_some() && !job.is_redis()) {
+        let why = "speaks of a Redis server; say --for redis-cache, redis-store or redis-vectors with it";
+        return Err(Usage(format!("{option} {why}")).into());
+    }
     let mut goals = Goals::of(job);
     if let Some(p95) = &args.p95 {
         let p95 = parsed::<Nanos>("--p95", p95)?;

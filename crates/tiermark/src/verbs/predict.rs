@@ -76,7 +76,17 @@ fn published(args: &PredictArgs, models: &[(String, Header)]) -> Result<(Vec<Row
         });
     }
     let needs = models.iter().map(|model| need(args, model)).collect::<Result<Vec<_>>>()?;
-    let rows = predict::predict_table(&needs, &tiers, &board, lock);
+    let mut rows = Vec::new();
+    for row in predict::predict_table(&needs, &tiers, &board, lock) {
+        let with = tiers.iter().find(|tier| tier.name == row.profile && args.pager);
+        let with = with.zip(needs.iter().find(|need| need.model == row.model)).map(|(tier, need)| Row {
+            pager: true,
+            predicted: predict::predict_paged(need, tier, &board, lock),
+            ..row.clone()
+        });
+        rows.push(row);
+        rows.extend(with);
+    }
     let beside = needs.iter().flat_map(|need| {
         let (first, others) = tiers.split_first()?;
         Some(others.iter().map(|other| predict::versus(need, first, other, &board, lock).sentence).collect::<Vec<_>>())
@@ -120,16 +130,27 @@ fn probed(context: &Context, args: &PredictArgs, models: &[(String, Header)]) ->
         }
         let record = context.open_for_reading()?.load(&finished.id)?;
         let view = report::view(&record);
+        let measured = study::token_rows(&view);
         for tier in &tiers {
+            let mut paged = None;
             let predicted = match predict::probe_of(&view, &tier.name, OWN) {
-                Some(probe) => predict::predict_with_probe(&need, &probe, memory),
+                Some(probe) => {
+                    let disk = measured.iter().find(|row| row.tier == tier.name).map(|row| row.disk_mbps.clone());
+                    paged = args.pager.then(|| {
+                        predict::paged_with_probe(&need, &probe, &disk.unwrap_or_default(), memory)
+                    });
+                    predict::predict_with_probe(&need, &probe, memory)
+                }
                 None => {
                     code = exit::of_run(&finished);
                     let why = format!("its probe came to nothing; `tiermark show {}` says why", finished.id);
                     Predicted::unknown("no probe", why)
                 }
             };
-            rows.push(Row { model: name.clone(), profile: tier.name.clone(), predicted });
+            let row = Row { model: name.clone(), profile: tier.name.clone(), pager: false, predicted };
+            let paged = paged.map(|predicted| Row { pager: true, predicted, ..row.clone() });
+            rows.push(row);
+            rows.extend(paged);
         }
     }
     Ok((rows, code))
