@@ -136,9 +136,8 @@ fn probed(context: &Context, args: &PredictArgs, models: &[(String, Header)]) ->
             let predicted = match predict::probe_of(&view, &tier.name, OWN) {
                 Some(probe) => {
                     let disk = measured.iter().find(|row| row.tier == tier.name).map(|row| row.disk_mbps.clone());
-                    paged = args.pager.then(|| {
-                        predict::paged_with_probe(&need, &probe, &disk.unwrap_or_default(), memory)
-                    });
+                    paged =
+                        args.pager.then(|| predict::paged_with_probe(&need, &probe, &disk.unwrap_or_default(), memory));
                     predict::predict_with_probe(&need, &probe, memory)
                 }
                 None => {
