@@ -7,8 +7,8 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 
-/// Ranges said in one call. The kernel takes 1024 (UIO_MAXIOV), but since Linux 6.16 holds the process's address space through all
-/// of them, for as long as a disk's queue is full: a thread that starts or ends waits for that, and all others behind it.
+/// Ranges said in one call. The kernel takes 1024 (UIO_MAXIOV), but recent ones (6.18 was seen) hold the process's address space through
+/// all of them, for as long as a disk's queue is full: a thread that starts or ends waits for that, and all others behind it.
 const AT_ONCE: usize = 4;
 /// Of an entry of pagemap: the page is in the page table, or has its place in swap (proc(5)).
 const PRESENT: u64 = 1 << 63;
