@@ -252,12 +252,14 @@ impl Session {
             let rate = |count: u64, then: u64| count.saturating_sub(then) as f64 * 1e9 / (now - before) as f64;
             self.rate = rate(major, counted.major);
             let (read, mapped) = (rate(read, counted.read), AROUND * rate(minor, counted.minor));
-            let reads = std::mem::replace(&mut self.reads, read >= WORTH_READ && 2.0 * mapped >= read);
-            if self.reads && !reads && self.mode == Mode::Learning {
-                // Listened to for major faults so far.
+            let (reads, learns) = (read >= WORTH_READ && 2.0 * mapped >= read, self.mode == Mode::Learning);
+            // Listened to for major faults so far. Whoever paused since goes on in the order that is half known.
+            let afresh = reads && !self.reads && learns;
+            self.reads = reads || self.reads && learns;
+            if afresh {
                 self.turn(Mode::Learning, now)?;
             }
-            if self.rate >= NOT_WORTH || self.reads {
+            if self.rate >= NOT_WORTH || reads {
                 self.worth = now;
             }
         }
