@@ -94,8 +94,8 @@ fn slowest(outcome: &mut Outcome) -> (Vec<Slow>, f64) {
     let mut all = Latencies::lazy();
     all.merge(&outcome.read.latency);
     all.merge(&outcome.write.latency);
-    let few = |percent: &&f64| all.count() as f64 * (1.0 - **percent / 100.0) >= ENOUGH;
-    let percent = PERCENTS.iter().find(few).copied().unwrap_or(PERCENTS[PERCENTS.len() - 1]);
+    let enough = |percent: &&f64| all.count() as f64 * (1.0 - **percent / 100.0) >= ENOUGH;
+    let percent = PERCENTS.iter().find(enough).copied().unwrap_or(PERCENTS[PERCENTS.len() - 1]);
     let bar = all.percentile(percent).unwrap_or_default();
     let mut slowest = std::mem::take(&mut outcome.slowest);
     slowest.retain(|slow| slow.latency > bar);

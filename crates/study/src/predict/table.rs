@@ -1,7 +1,7 @@
 //! The buyer's guide: models over tiers, and one tier against another in a sentence.
 
 use super::figures::{in_memory_s, waiting_s};
-use super::{Board, Need, Predicted, Tier, predict, said};
+use super::{Board, Need, Predicted, Tier, predict, predict_paged, said};
 use crate::findings::times;
 use basics::{Bytes, Known};
 use serde::{Deserialize, Serialize};
@@ -21,15 +21,16 @@ pub struct Row {
     pub predicted: Predicted,
 }
 
-/// Every model on every tier, the tiers of one model side by side.
-pub fn predict_table(needs: &[Need], tiers: &[Tier], board: &Board, locked: Bytes) -> Vec<Row> {
-    let row = |need: &Need, tier: &Tier| Row {
-        model: need.model.clone(),
-        profile: tier.name.clone(),
-        pager: false,
-        predicted: predict(need, tier, board, locked),
+/// Every model on every tier, the tiers of one model side by side; with `pager` each of them once more with the pager beside it.
+pub fn predict_table(needs: &[Need], tiers: &[Tier], board: &Board, locked: Bytes, pager: bool) -> Vec<Row> {
+    let row = |need: &Need, tier: &Tier, pager: bool| {
+        let predict = if pager { predict_paged } else { predict };
+        let predicted = predict(need, tier, board, locked);
+        Row { model: need.model.clone(), profile: tier.name.clone(), pager, predicted }
     };
-    needs.iter().flat_map(|need| tiers.iter().map(move |tier| row(need, tier))).collect()
+    let ways: &[bool] = if pager { &[false, true] } else { &[false] };
+    let all = needs.iter().flat_map(|need| tiers.iter().map(move |tier| (need, tier)));
+    all.flat_map(|(need, tier)| ways.iter().map(move |with| row(need, tier, *with))).collect()
 }
 
 /// How many times faster one tier is than another.
@@ -133,7 +134,10 @@ mod tests {
         let board = pi5(Bytes(4 * GIB));
         let tiers: Vec<Tier> = profile::shipped().iter().map(|profile| Tier::of(profile, board.page)).collect();
         let needs = ["gemma2:2b", "qwen2.5:3b"].map(need);
-        let rows = predict_table(&needs, &tiers, &board, LOCKED);
+        let both = predict_table(&needs, &tiers, &board, LOCKED, true);
+        let paged: Vec<bool> = both.iter().map(|row| row.pager).collect();
+        assert!(both.len() == 2 * needs.len() * tiers.len() && paged.chunks(2).all(|two| two == [false, true]));
+        let rows = predict_table(&needs, &tiers, &board, LOCKED, false);
         assert_eq!(rows.len(), 2 * tiers.len());
         assert!(rows.iter().all(|row| !row.predicted.why.is_empty() && !row.predicted.why.ends_with('.')));
         let row = rows.iter().find(|row| row.profile == "nvme-usb3-pi5" && row.model == "gemma2:2b").unwrap();

@@ -251,9 +251,9 @@ pub(super) fn late(visits: &[Seen<'_>]) -> Option<Late> {
         let claimed =
             !reason.is_apart() && !ordinary && sum.clusters > 0 && share >= CLAIMED && share >= 2.0 * by_chance;
         // Of other programs the one that took most, whoever else was there at the worst moment.
-        let longest = took.filter(|_| claimed && reason == Reason::Processor).map(|((_, who), _)| (*who).to_owned());
-        let latest = || sum.who.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).map(|(who, _)| who);
-        let who = longest.or_else(latest).unwrap_or_default();
+        let most = took.filter(|_| claimed && reason == Reason::Processor).map(|((_, who), _)| (*who).to_owned());
+        let worst = || sum.who.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).map(|(who, _)| who);
+        let who = most.or_else(worst).unwrap_or_default();
         all.reasons.push(Explained {
             reason,
             share,

@@ -76,17 +76,7 @@ fn published(args: &PredictArgs, models: &[(String, Header)]) -> Result<(Vec<Row
         });
     }
     let needs = models.iter().map(|model| need(args, model)).collect::<Result<Vec<_>>>()?;
-    let mut rows = Vec::new();
-    for row in predict::predict_table(&needs, &tiers, &board, lock) {
-        let with = tiers.iter().find(|tier| tier.name == row.profile && args.pager);
-        let with = with.zip(needs.iter().find(|need| need.model == row.model)).map(|(tier, need)| Row {
-            pager: true,
-            predicted: predict::predict_paged(need, tier, &board, lock),
-            ..row.clone()
-        });
-        rows.push(row);
-        rows.extend(with);
-    }
+    let rows = predict::predict_table(&needs, &tiers, &board, lock, args.pager);
     let beside = needs.iter().flat_map(|need| {
         let (first, others) = tiers.split_first()?;
         Some(others.iter().map(|other| predict::versus(need, first, other, &board, lock).sentence).collect::<Vec<_>>())
