@@ -2,10 +2,10 @@
 //! them. All threads work at one tensor at a time, take its rows a few at a time as llama.cpp's do, and wait for each other
 //! before the next; so a page that is missing keeps one of them, and soon all, as it would there.
 
+use crate::token::{choose, write_graph};
 use crate::{Control, Ended, EngineError, Outcome, Sink};
 use basics::decoding::{Decoding, Part, Piece};
 use basics::{EngineUse, Interval, Job, Latencies, Nanos, Side, job};
-use std::collections::HashMap;
 use std::hint::black_box;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
@@ -20,11 +20,6 @@ const ROWS: u64 = 64;
 /// nodes of a layer of llama's, and once more in each of its 9 products (Ollama 0.6.8 tells 1026 nodes for 30 layers): 43 times
 /// for 7 weights and their cache, which are 8 pieces here.
 const WAITS: u32 = 4;
-/// Tokens that are chosen from at most: the largest vocabularies have a quarter of a million.
-const MOST_TOKENS: u32 = 1 << 20;
-/// Tokens that were said last, and those among which one is chosen (`penalty_last_n`, `top_k` of llama.cpp and Ollama).
-const SAID: u32 = 64;
-const BEST: usize = 40;
 /// Between two looks at what was done.
 const LOOK: Duration = Duration::from_millis(20);
 /// A multiplication takes whole blocks of so many bytes.
@@ -142,13 +137,6 @@ fn fits(decoding: &Decoding, weights: u64, cache: u64) -> Result<(), EngineError
     Ok(())
 }
 
-/// One that may be said next (`llama_token_data`).
-struct Candidate {
-    id: u32,
-    logit: f32,
-    probability: f32,
-}
-
 /// What all threads share.
 struct Work<'a> {
     decoding: &'a Decoding,
@@ -200,35 +188,19 @@ impl Work<'_> {
                 }
             }
             self.barrier.wait(|| {
-                self.choose(token);
+                self.between(token);
                 self.tokens.lock().unwrap_or_else(PoisonError::into_inner).push(self.begun.elapsed().into());
             });
         }
         (sys::thread::usage(), busy)
     }
 
-    /// One thread takes the likeliest of all tokens, as llama.cpp's sampler does (llama-sampling.cpp: what was said last becomes less
-    /// likely, the best forty in order), while the others wait: of a small model's time a tenth.
-    fn choose(&self, token: u32) {
-        let row = |piece: &Piece| (piece.len.0 / piece.row.0.max(1)) as u32;
-        let output = self.decoding.pieces.iter().rev().find(|piece| piece.part == Part::Whole);
-        let vocabulary = output.map_or(0, row).min(MOST_TOKENS);
-        let said: HashMap<u32, u32> = (token.saturating_sub(SAID)..token).map(|said| (said, 1)).collect();
-        let likely = |id: u32| (id ^ token).wrapping_mul(0x9e37_79b9) as f32;
-        let mut all: Vec<Candidate> =
-            (0..vocabulary).map(|id| Candidate { id, logit: likely(id), probability: 0.0 }).collect();
-        for candidate in &mut all {
-            if said.contains_key(&candidate.id) {
-                candidate.logit /= 1.1;
-            }
-        }
-        let best = |a: &Candidate, b: &Candidate| b.logit.total_cmp(&a.logit);
-        if all.len() > BEST {
-            all.select_nth_unstable_by(BEST, best);
-            all.truncate(BEST);
-        }
-        all.sort_unstable_by(best);
-        black_box(all.first().map(|first| (first.id, first.probability)));
+    /// The next token, while the other threads wait.
+    fn between(&self, token: u32) {
+        let pieces = &self.decoding.pieces;
+        let output = pieces.iter().rev().find(|piece| piece.part == Part::Whole);
+        choose(output.map_or(0, |piece| (piece.len.0 / piece.row.0.max(1)) as u32), token);
+        write_graph(pieces.len() * WAITS as usize);
     }
 
     fn piece(&self, index: usize, piece: &Piece, token: u32, times: u32, before: u64) {

@@ -26,6 +26,7 @@ mod run;
 mod simulate;
 mod slowest;
 mod stream;
+mod token;
 mod touch;
 mod worker;
 
