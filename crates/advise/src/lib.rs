@@ -3,6 +3,7 @@
 //! [`Recommendation`], whose changes are data. Nothing is measured and nothing is written here.
 #![forbid(unsafe_code)]
 
+mod begin;
 mod files;
 mod goals;
 mod model;
@@ -11,6 +12,7 @@ mod proofs;
 mod rules;
 mod situation;
 
+pub use begin::{Around, Suggestion, begin};
 pub use files::{ConfFile, files};
 pub use goals::{Goals, Job};
 pub use model::{Evidence, Gain, Origin, Recommendation, Rule};

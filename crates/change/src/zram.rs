@@ -8,7 +8,7 @@ use crate::journal::{Journal, Standing, random};
 use crate::kind::{Change, Present, Reversible};
 use crate::value::{chosen, write};
 use basics::Bytes;
-use rustix::fs::FlockOperation;
+use rustix::fs::{Access, FlockOperation};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -326,6 +326,9 @@ impl Zram {
                 remedy: "load the module (modprobe zram), or start a kernel that has it (CONFIG_ZRAM)",
             });
         }
+        // One that is made must go again.
+        let hot_remove = control.join("hot_remove");
+        rustix::fs::access(&hot_remove, Access::WRITE_OK).map_err(|e| apply("write to", &hot_remove, e.into()))?;
         let size = size.0.next_multiple_of(rustix::param::page_size() as u64);
         let alone = alone().map_err(|e| apply("lock", control, e))?;
         let before = devices().map_err(|e| apply("look at the devices in", Path::new(BLOCK), e))?;

@@ -25,9 +25,8 @@ struct Candidate {
 pub(crate) fn choose(vocabulary: u32, token: u32) {
     let said: HashMap<u32, u32> = (token.saturating_sub(SAID)..token).map(|said| (said, 1)).collect();
     let likely = |id: u32| (id ^ token).wrapping_mul(0x9e37_79b9) as f32;
-    let mut all: Vec<Candidate> = (0..vocabulary.min(MOST_TOKENS))
-        .map(|id| Candidate { id, logit: likely(id), probability: 0.0 })
-        .collect();
+    let mut all: Vec<Candidate> =
+        (0..vocabulary.min(MOST_TOKENS)).map(|id| Candidate { id, logit: likely(id), probability: 0.0 }).collect();
     for candidate in &mut all {
         if said.contains_key(&candidate.id) {
             candidate.logit /= 1.1;

@@ -12,7 +12,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, Transaction, Trans
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use sys::process::Identity;
 
 /// How long another tiermark may hold the database.
@@ -24,6 +24,9 @@ pub struct Store {
     pub(crate) db: Connection,
     path: PathBuf,
     notes: Vec<String>,
+    /// The run begun last, when by the clock on the wall, and by one that nobody sets: a board without a clock of its own has
+    /// it set while it measures, by decades.
+    begun: Option<(RunId, Nanos, Instant)>,
 }
 
 /// A line of the list of runs.
@@ -75,7 +78,7 @@ impl Store {
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let db = Connection::open_with_flags(path, flags).map_err(|e| RecordError::sqlite(path, e))?;
-        let mut store = Store { db, path: path.to_owned(), notes: Vec::new() };
+        let mut store = Store { db, path: path.to_owned(), notes: Vec::new(), begun: None };
         store.prepare()?;
         Ok(store)
     }
@@ -121,7 +124,7 @@ impl Store {
         match kind {
             Kind::Empty => Err(RecordError::NoDatabase { path }),
             Kind::Foreign => Err(RecordError::Foreign { path }),
-            Kind::Ours(schema::VERSION) => Ok(Store { db, path, notes }),
+            Kind::Ours(schema::VERSION) => Ok(Store { db, path, notes, begun: None }),
             Kind::Ours(found) if found > schema::VERSION => {
                 Err(RecordError::Newer { path, found, known: schema::VERSION })
             }
@@ -199,6 +202,7 @@ impl Store {
             .execute("INSERT INTO owner (run, process) VALUES (?, ?)", params![number, json(&owner).map_err(&fail)?])
             .map_err(&fail)?;
         transaction.commit().map_err(&fail)?;
+        self.begun = Some((run.id.clone(), run.started, Instant::now()));
         Ok(run.id)
     }
 
@@ -322,7 +326,9 @@ impl Store {
         let number = self.number(run)?;
         let fail = self.fail();
         let transaction = immediate(&mut self.db).map_err(&fail)?;
-        end(&transaction, number, state, Some(now()), notes).map_err(&fail)?;
+        let begun = self.begun.take_if(|(id, ..)| id == run);
+        let ended = begun.map_or_else(now, |(_, started, since)| started + since.elapsed().into());
+        end(&transaction, number, state, Some(ended), notes).map_err(&fail)?;
         transaction.commit().map_err(&fail)?;
         self.disown(number)
     }

@@ -34,6 +34,12 @@ pub use settings::{applied, reverted, status};
 use std::path::Path;
 use study::{CheckStudy, Comparison, Finding, Fitness, LatencySummary, SideSummary, StepSummary, TierStudy};
 
+/// What somebody who typed nothing may ask first.
+pub fn begin(machine: &Machine, suggestions: &[::advise::Suggestion]) -> Value {
+    let all: Vec<Value> = suggestions.iter().map(|said| json!({"command": said.command, "why": said.why})).collect();
+    json!({"schema": "tiermark.begin/1", "machine": words::machine(machine), "suggestions": all})
+}
+
 /// A look at the machine, one line of `watch --json`.
 pub fn watch(flow: &study::flow::Flow, memory: &observe::Memory, events: &[study::flow::Event]) -> Value {
     let bytes = |bytes: Option<basics::Bytes>| bytes.map(|bytes| bytes.0);

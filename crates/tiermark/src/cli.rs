@@ -41,7 +41,7 @@ kept).";
 /// tiermark measures safely (a raw device is never written without --destroy, a test file is its own and is removed),
 /// holds every figure against the bus it came over, and keeps a record of everything.
 #[derive(Debug, Parser)]
-#[command(name = "tiermark", version, arg_required_else_help = true, after_help = EXAMPLES, max_term_width = 100)]
+#[command(name = "tiermark", version, after_help = EXAMPLES, max_term_width = 100)]
 pub struct Cli {
     /// The database of runs.
     ///
@@ -54,9 +54,9 @@ pub struct Cli {
     /// While it measures, show on the whole terminal what the machine does, as `watch` does.
     #[arg(long, global = true)]
     pub live: bool,
-    /// What to do.
+    /// What to do; without it, what is here and what can be asked.
     #[command(subcommand)]
-    pub verb: Verb,
+    pub verb: Option<Verb>,
 }
 
 /// What to do.
@@ -497,7 +497,7 @@ pub enum When {
 /// Reads the command line; help, version and mistakes are answered here as clap does, with its exit status 0 or 2.
 pub fn parse() -> Result<Cli> {
     let cli = Cli::parse();
-    if let Verb::Run(args) = &cli.verb {
+    if let Some(Verb::Run(args)) = &cli.verb {
         let mistake = match (args.job_file(), &args.on) {
             (None, None) => Some((ErrorKind::MissingRequiredArgument, "--on TARGET says where the method works")),
             (Some(_), _) if args.as_published || !args.set.is_empty() => {

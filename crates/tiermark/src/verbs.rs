@@ -1,6 +1,7 @@
 //! One file a verb: each turns what was typed into calls of the rooms below and prints what they say.
 
 mod advise;
+mod begin;
 mod check;
 mod check_desktop;
 mod compare;
@@ -32,12 +33,13 @@ use std::process::ExitCode;
 
 /// Does what was typed.
 pub fn dispatch(cli: Cli) -> Result<ExitCode> {
-    if let Verb::Completions { shell } = &cli.verb {
-        return manuals::completions(*shell);
-    }
     let context = Context::new(&cli);
+    let Some(verb) = cli.verb else { return begin::begin(&context) };
+    if let Verb::Completions { shell } = verb {
+        return manuals::completions(shell);
+    }
     // The other verbs open the store, which does the same.
-    let opens_no_store = match &cli.verb {
+    let opens_no_store = match &verb {
         Verb::Tiers(_)
         | Verb::Watch(_)
         | Verb::Methods { .. }
@@ -56,7 +58,7 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
     if opens_no_store {
         context.tidy();
     }
-    match cli.verb {
+    match verb {
         Verb::Check(args) => check::check(&context, &args),
         Verb::Tiers(args) => tiers::tiers(&context, &args),
         Verb::Methods { name } => methods::methods(&context, name.as_deref()),

@@ -56,9 +56,34 @@ fn help_teaches_every_verb() {
         assert!(widest <= Some(100), "{verb}: {help}");
     }
     assert!(home.run(&["--version"]).code(0).out.starts_with("tiermark "));
-    let nothing = home.run::<&str>(&[]).code(2);
-    assert!(nothing.err.contains("Usage:"), "{nothing:?}");
     assert!(!home.database().exists(), "help makes no database");
+}
+
+#[test]
+fn who_types_nothing_is_shown_what_to_ask() {
+    let home = Home::new();
+    let screen = home.run::<&str>(&[]).code(0).out;
+    let said = home.json::<&str>(&[]);
+    let suggestions = said["suggestions"].as_array().unwrap();
+    assert_eq!(suggestions.len(), 3, "{said}");
+    assert_eq!(suggestions[0]["command"], "tiermark check --quick", "nothing was measured yet: {said}");
+    for suggestion in suggestions {
+        let command = suggestion["command"].as_str().unwrap();
+        assert!(screen.contains(command), "{command}: {screen}");
+        // It is one that can be typed.
+        let words: Vec<&str> = command.split(' ').skip_while(|word| *word != "tiermark").skip(1).collect();
+        home.run(&[&words[..], &["--help"]].concat()).code(0);
+    }
+    for verb in ["check", "tiers", "predict", "advise", "prove"] {
+        assert!(screen.contains(verb), "{verb}: {screen}");
+    }
+    assert!(screen.lines().count() <= 24 || machine_is_large(&screen), "more than a screen: {screen}");
+    assert!(!home.database().exists(), "who looks makes no database");
+}
+
+/// It has so many disks that they alone take half of a screen.
+fn machine_is_large(screen: &str) -> bool {
+    screen.lines().take_while(|line| !line.is_empty()).count() > 6
 }
 
 #[test]

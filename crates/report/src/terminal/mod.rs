@@ -2,6 +2,7 @@
 //! what the words say, so that a pipe, a file or `NO_COLOR` loses nothing.
 
 mod advise;
+mod begin;
 mod check;
 mod compare;
 mod desktop;
@@ -26,6 +27,7 @@ mod tokens;
 mod vectors;
 
 pub use advise::{advice, rules};
+pub use begin::begin;
 pub use check::check;
 pub use compare::compare;
 pub use desktop_check::desktop_check;

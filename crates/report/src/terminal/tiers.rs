@@ -48,7 +48,8 @@ pub fn tiers(machine: &Machine, style: &Style) -> String {
     out
 }
 
-fn head(tier: &Tier) -> String {
+/// A tier in a line: what it is, how large, where it is used.
+pub(super) fn head(tier: &Tier) -> String {
     let mut parts = Vec::new();
     parts.extend(tier.model.get().cloned());
     parts.extend(tier.block.as_ref().and_then(|block| block.compression.clone()));

@@ -148,6 +148,9 @@ impl Pressing {
             let hold = Hold { size, groups: pressing.groups() };
             pressing.ballast = Some(Ballast::lock(needs.program, hold)?);
         }
+        let of_group = pressing.cgroup.as_ref().and_then(Cgroup::pressure);
+        let lacks = Watchdog::new(&spec.pressure, of_group).lacks();
+        pressing.notes.extend(lacks.map(str::to_owned));
         Ok(pressing)
     }
 

@@ -59,6 +59,14 @@ impl Watchdog {
 }
 
 impl Watchdog {
+    /// What it lacks of what it was to go by.
+    pub fn lacks(&self) -> Option<&'static str> {
+        (self.percent.is_some() && self.stalled().is_none()).then_some(
+            "this kernel does not tell how long work waits for memory (PSI is off: psi=1 on its command line), so the watchdog \
+             goes by what is left of RAM and swap alone",
+        )
+    }
+
     /// The worse of the two, in per cent.
     fn stalled(&self) -> Option<f64> {
         self.pressures.iter().filter_map(|path| full_avg10(path)).reduce(f64::max)

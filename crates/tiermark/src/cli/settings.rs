@@ -31,6 +31,14 @@ pub struct GoalArgs {
     pub root: PathBuf,
 }
 
+impl GoalArgs {
+    /// This machine, whatever it is for.
+    pub fn of_anything() -> Self {
+        let (job, root) = ("any".to_owned(), PathBuf::from("/"));
+        GoalArgs { job, p95: None, loss: None, memory: None, payload: None, on: None, root }
+    }
+}
+
 /// What `advise` takes.
 #[derive(Debug, Args)]
 pub struct AdviseArgs {

@@ -141,8 +141,8 @@ fn plan(with: &str, machine: &Machine) -> Result<Plan> {
         no(text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned())
     })?;
     match &cli.verb {
-        Verb::Run(args) => run::plan(args, machine),
-        Verb::Load(verb) => load::plan(verb, machine),
+        Some(Verb::Run(args)) => run::plan(args, machine),
+        Some(Verb::Load(verb)) => load::plan(verb, machine),
         _ => Err(no("`run` and `load` are work that can be repeated".to_owned()).into()),
     }
 }

@@ -141,9 +141,22 @@ impl Home {
 
     /// Starts the program with its output kept.
     pub fn start<S: AsRef<str>>(&self, args: &[S]) -> Running {
-        let mut command = self.command(args);
-        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        Running(Some(child))
+        started(self.command(args))
+    }
+
+    /// Starts the program by another one, whose last words are the program and its own.
+    pub fn start_through<S: AsRef<str>>(&self, starter: &[&str], args: &[S]) -> Running {
+        let own = self.command(args);
+        let mut command = Command::new(starter[0]);
+        command.args(&starter[1..]).arg(own.get_program()).args(own.get_args()).current_dir(self.path());
+        command.stdin(Stdio::null());
+        for (name, value) in own.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        started(command)
     }
 
     /// The same at the head of a group of its own, as a shell starts it at a terminal.
@@ -253,6 +266,11 @@ impl Drop for Running {
             let _ = child.wait();
         }
     }
+}
+
+/// Starts a command with its output kept.
+fn started(mut command: Command) -> Running {
+    Running(Some(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()))
 }
 
 /// Waits for the program's end and what it said.

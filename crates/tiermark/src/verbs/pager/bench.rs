@@ -77,7 +77,7 @@ fn turn(context: &Context, args: &PagerBenchArgs, words: &str, paged: bool) -> R
     let progress = if args.progress == When::Never || context.json { "never" } else { "auto" };
     let words = format!("tiermark {words} --progress {progress} --swap");
     let typed = words.split(' ').chain([args.on.as_str()]);
-    let Verb::Load(verb) = Cli::try_parse_from(typed)?.verb else { return Err(anyhow!("no workload: {words}")) };
+    let Some(Verb::Load(verb)) = Cli::try_parse_from(typed)?.verb else { return Err(anyhow!("no workload: {words}")) };
     let machine = machine::read(&Root::live());
     let mut plan = load::plan(&verb, &machine)?;
     if paged {
