@@ -144,6 +144,13 @@ impl Home {
         started(self.command(args))
     }
 
+    /// Starts the program in another directory.
+    pub fn start_in<S: AsRef<str>>(&self, directory: &Path, args: &[S]) -> Running {
+        let mut command = self.command(args);
+        command.current_dir(directory);
+        started(command)
+    }
+
     /// Starts the program by another one, whose last words are the program and its own.
     pub fn start_through<S: AsRef<str>>(&self, starter: &[&str], args: &[S]) -> Running {
         let own = self.command(args);
