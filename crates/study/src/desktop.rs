@@ -302,7 +302,12 @@ fn verdict(first: &(&str, Vec<Visit<'_>>), other: &(&str, Vec<Visit<'_>>)) -> Op
             significant(high)
         ),
         (Proven::NoEffect, Some((low, _, high))) => {
-            format!("No effect of {to} [{}, {}] % {over}: {seconds}.", significant(low), significant(high))
+            // What was not seen may be there all the same.
+            format!(
+                "No effect of {to} is seen {over}, which leaves room for [{}, {}] %: {seconds}; more visits narrow it.",
+                significant(low),
+                significant(high)
+            )
         }
         _ => format!("Too few acts for a verdict ({}): {seconds}.", pairs.len()),
     };
