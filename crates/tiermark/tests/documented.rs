@@ -119,6 +119,58 @@ fn every_command_can_be_typed() {
     }
 }
 
+/// Those that only say something run as they stand; those that measure or put something under pressure are planned to the end.
+#[test]
+fn every_command_that_costs_nothing_runs() {
+    let home = Home::new();
+    let work = home.work();
+    let (mut ran, mut all) = (0, 0);
+    for (page, command) in mentioned() {
+        all += 1;
+        // What belongs to somebody else: a model, a server, a disk, files of one's own.
+        let foreign = [
+            "…",
+            "[",
+            "RULE",
+            "FILE",
+            "4711",
+            "ollama",
+            ".gguf",
+            "--url",
+            "--learn",
+            "--server",
+            "--file",
+            "--metrics",
+            "/dev/",
+            ".toml",
+            "7c1e",
+        ];
+        if foreign.iter().any(|word| command.contains(word)) {
+            continue;
+        }
+        let place = work.to_str().unwrap();
+        let command = command
+            .replace("/mnt/ssd", place)
+            .replace("/mnt/nvme", place)
+            .replace("--on /mnt", &format!("--on {place}"));
+        let mut words = shlex::split(&command).unwrap();
+        match words[0].as_str() {
+            "predict" | "status" | "tiers" | "profiles" | "methods" | "rules" | "runs"
+                if !command.contains("--probe") => {}
+            "advise" => words.push("--no-run".to_owned()),
+            "load" | "run" if !command.contains("--dashboard") => words.push("--dry-run".to_owned()),
+            "apply" if command.contains("--dry-run") => {}
+            _ => continue,
+        }
+        let told = home.run(&words);
+        assert_eq!(told.status.code(), Some(0), "{page}: tiermark {command}: {}", told.err);
+        assert!(!told.out.is_empty(), "{page}: tiermark {command} says nothing");
+        ran += 1;
+    }
+    println!("{ran} of {all} ran");
+    assert!(ran > 20, "{ran} of {all}");
+}
+
 #[test]
 fn every_page_is_reached_and_no_link_is_dead() {
     let summary = fs::read_to_string(root().join("docs/SUMMARY.md")).unwrap();
