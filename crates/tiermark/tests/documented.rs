@@ -1,5 +1,6 @@
 //! What the documentation shows: each example (a block of `console`) runs here, and says what stands below its command as far as that
 //! has no figures in it; every other command is one that can be typed; every page is reached, and no link leads nowhere.
+#![forbid(unsafe_code)]
 
 mod common;
 

@@ -1,6 +1,7 @@
 //! Kernels that are old or forbid something: each thing that a board may lack is taken away from the program alone (a call that fails,
 //! a mount of its own over a folder), and it does what is left and says in a sentence what is lost. Processors and pages of other
 //! sizes are in `boards.rs`.
+#![forbid(unsafe_code)]
 
 mod common;
 
