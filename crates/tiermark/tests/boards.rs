@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Home, Need, Undo, attach, full, possible, sh};
+use common::{Home, Need, Undo, attach, full, holds, possible, sh};
 use serde_json::Value;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -81,7 +81,7 @@ fn each_board_shows_measures_keeps_and_reports() {
         home.run(&["report", "last", "--out", report.to_str().unwrap()]).code(0);
         assert!(fs::metadata(&report).unwrap().len() > 1 << 20);
         if full() {
-            home.run(&["check", "--quick", "--on", work.to_str().unwrap()]).code(0);
+            home.run(&["check", "--quick", "--in", work.to_str().unwrap()]).code(0);
         }
     }
 }
@@ -159,14 +159,6 @@ fn kept(home: &Home, image: &str) -> Value {
     let _undo = Undo(format!("umount {}", mounted.display()));
     let database = mounted.join("home/.local/share/tiermark/tiermark.db");
     Home::new().json(&["--db", database.to_str().unwrap(), "runs"])
-}
-
-#[track_caller]
-fn holds(said: &str, words: &[&str]) {
-    let text = said.split_whitespace().collect::<Vec<_>>().join(" ");
-    for word in words {
-        assert!(text.contains(word), "{word:?} is missing in {said}");
-    }
 }
 
 #[test]

@@ -275,6 +275,15 @@ impl Drop for Running {
     }
 }
 
+/// All of these words are in the text, however its lines were broken.
+#[track_caller]
+pub fn holds(text: &str, words: &[&str]) {
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for word in words {
+        assert!(text.contains(word), "{word:?} is missing in {text}");
+    }
+}
+
 /// Starts a command with its output kept.
 fn started(mut command: Command) -> Running {
     Running(Some(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()))
