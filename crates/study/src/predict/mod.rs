@@ -29,7 +29,7 @@ pub use law::random_misses;
 pub use measured::probe_of;
 pub use need::{Need, Usage};
 pub use paged::{paged_with_probe, predict_paged};
-pub use probe::{Backing, Probe, ProbePoint, predict_with_probe};
+pub use probe::{Backing, Probe, ProbePoint, predict_with_probe, share_to_probe};
 pub use table::{Row, Versus, predict_table, versus};
 
 use basics::units::{GIB, significant};

@@ -32,7 +32,7 @@ pub struct ProbePoint {
 /// What a probe of this machine measured. Several points of one share are repetitions, whose spread gives the interval.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Probe {
-    /// The scans, in any order; shares of 0.4, 0.6, 0.8 and 0.9 are usual.
+    /// The scans, in any order; [`share_to_probe`] says of what share they should be.
     pub points: Vec<ProbePoint>,
     /// What a scan touched.
     pub size: Bytes,
@@ -49,8 +49,9 @@ pub struct Probe {
     pub overlap: Known<f64>,
 }
 
-/// Spread of what was measured once only: what a probe should reach (FIELD-NOTES.md 14).
-const ONCE: f64 = 0.15;
+/// What a few readings say lies at least this far to both sides of them: what a probe should reach (FIELD-NOTES.md 14). Three that
+/// happen to agree are no better.
+const SPREAD: f64 = 0.15;
 /// Shares that are closer than this are repetitions of one.
 const REPEATED: f64 = 0.03;
 /// Up to here it is the share that counts; beyond, how many bytes have no room. A kernel that misses all of a scan (classic LRU)
@@ -65,12 +66,10 @@ type Range = [f64; 3];
 
 fn range(readings: &[f64]) -> Option<Range> {
     let sane: Vec<f64> = readings.iter().copied().filter(|value| value.is_finite() && *value >= 0.0).collect();
-    let mean = basics::stats::mean(&sane)?;
-    if sane.len() == 1 {
-        return Some([mean * (1.0 - ONCE), mean, mean * (1.0 + ONCE)]);
-    }
-    let ends = sane.iter().fold((f64::INFINITY, 0.0_f64), |(low, high), value| (low.min(*value), high.max(*value)));
-    Some([ends.0, mean, ends.1])
+    let middle = basics::stats::median(&sane)?;
+    let ends = (middle * (1.0 - SPREAD), middle * (1.0 + SPREAD));
+    let (low, high) = sane.iter().fold(ends, |(low, high), value| (low.min(*value), high.max(*value)));
+    Some([low, middle, high])
 }
 
 /// All readings of one share.
@@ -113,6 +112,15 @@ fn interpolate(points: &[(f64, Range)], at: f64) -> Option<Range> {
     }
 }
 
+/// The share of a scan of `size` that a probe should leave memory for, when a model is to have so much: the model's own, and
+/// where nearly all fits, that which lacks as many bytes.
+pub fn share_to_probe(need: &Need, left: Bytes, size: Bytes) -> f64 {
+    let left = left.0.saturating_sub(need.resident.0);
+    let lacking = need.cycle().0.saturating_sub(left) as f64;
+    let kept = left as f64 / (need.cycle().0 as f64).max(f64::EPSILON);
+    kept.min(EDGE).max(1.0 - lacking / (size.0 as f64).max(f64::EPSILON))
+}
+
 /// What a model does on the probed machine with so much memory left for the runner, from its limit or [`Probe::available`].
 ///
 /// Misses are carried from the shares that were tried to that of the model as their place between the two laws, which moves
@@ -120,6 +128,7 @@ fn interpolate(points: &[(f64, Range)], at: f64) -> Option<Range> {
 /// interpolated by share. Where nearly all fits, the scan that lacked as many bytes stands for it, not that of its share. The
 /// interval is that of the readings.
 pub fn predict_with_probe(need: &Need, probe: &Probe, left: Bytes) -> Predicted {
+    let like = share_to_probe(need, left, probe.size);
     let left = Bytes(left.0.saturating_sub(need.resident.0));
     let touched = need.touched().0 as f64;
     let needs = format!("{} of the {} that are left", said(need.cycle()), said(left));
@@ -137,8 +146,6 @@ pub fn predict_with_probe(need: &Need, probe: &Probe, left: Bytes) -> Predicted 
     let groups = probe.groups();
     let places: Vec<(f64, Range)> = groups.iter().map(|group| (group.kept, group.place)).collect();
     let rates: Vec<(f64, Range)> = groups.iter().filter_map(|group| Some((group.kept, group.mbps?))).collect();
-    let lacking = need.cycle().0.saturating_sub(left.0) as f64;
-    let like = kept.min(EDGE).max(1.0 - lacking / (probe.size.0 as f64).max(f64::EPSILON));
     let (Some(place), Some([slowest, mbps, fastest])) = (interpolate(&places, like), interpolate(&rates, like)) else {
         let why = format!("does not fit, it needs {needs}, and the probe saw nothing come back");
         return Predicted::unknown("the probe saw nothing", why);
@@ -169,7 +176,7 @@ pub fn predict_with_probe(need: &Need, probe: &Probe, left: Bytes) -> Predicted 
 
 /// A rate, with its ends where they differ by more than the spread of a single reading.
 fn between_rates(low: f64, high: f64, mbps: f64) -> String {
-    if high > low * (1.0 + 3.0 * ONCE) {
+    if high > low * (1.0 + 3.0 * SPREAD) {
         format!("{} to {}", significant(low), significant(high))
     } else {
         significant(mbps)
@@ -245,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn one_reading_has_no_spread_of_its_own_and_gets_one() {
+    fn readings_that_agree_have_a_spread_all_the_same() {
         let mut single = probe(1.0, 60.0);
         single.points.retain(|point| point.missed > 1.0);
         let found = predict_with_probe(&need(), &single, left(0.6));

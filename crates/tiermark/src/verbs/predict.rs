@@ -14,7 +14,7 @@ use machine::Root;
 use record::State;
 use std::process::ExitCode;
 use study::predict::{self, Board, Need, Predicted, Row, Tier, Usage as Length};
-use workloads::probe::{OWN, Probe};
+use workloads::probe::{self, OWN, Probe};
 
 /// Predicts.
 pub fn predict(context: &Context, args: &PredictArgs) -> Result<ExitCode> {
@@ -106,7 +106,9 @@ fn probed(context: &Context, args: &PredictArgs, models: &[(String, Header)]) ->
         let (name, header) = model;
         let decoding = workloads::decode::decoding(name, header, args.prompt, args.tokens)?;
         let tiers = args.on.iter().map(|name| load::tier(name)).collect::<Result<Vec<_>>>()?;
+        let part = probe::part(&decoding).size;
         let probe = Probe {
+            kept: predict::share_to_probe(&need, memory, part),
             model: Decoding { mapped: args.mapped, ..decoding },
             tiers: tiers.clone(),
             threads: args.threads.unwrap_or(processors),
