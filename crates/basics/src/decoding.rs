@@ -32,9 +32,9 @@ pub struct Piece {
     pub at: Bytes,
     /// Its length; of a cache that of one token.
     pub len: Bytes,
-    /// Length of a row, whose product is one number of the result.
+    /// Length of a row, whose product is one number of the result; of a cache that of one head's key and value.
     pub row: Bytes,
-    /// Weights in a byte: 2 where each has four bits or about as many, else 1.
+    /// Weights in a byte: 2 where each has four bits or about as many, else 1. Of a cache: heads that ask each head's keys.
     pub packed: u8,
     /// How much of it.
     pub part: Part,

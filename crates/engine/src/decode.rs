@@ -2,7 +2,7 @@
 //! them. All threads work at one tensor at a time, take its rows a few at a time as llama.cpp's do, and wait for each other
 //! before the next; so a page that is missing keeps one of them, and soon all, as it would there.
 
-use crate::token::{choose, write_graph};
+use crate::token::{attend, choose, write_graph};
 use crate::{Control, Ended, EngineError, Outcome, Sink};
 use basics::decoding::{Decoding, Part, Piece};
 use basics::{EngineUse, Interval, Job, Latencies, Nanos, Side, job};
@@ -22,6 +22,10 @@ const ROWS: u64 = 64;
 const WAITS: u32 = 4;
 /// Between two looks at what was done.
 const LOOK: Duration = Duration::from_millis(20);
+/// Ollama is a Go program, whose runtime looks after its threads so often while they are in foreign code, as they are while they
+/// multiply (`sysmon` in runtime/proc.go). With the kernel's timer slack that is every 80 to 90 µs, and it takes 8 to 10 of a processor
+/// that had something to do: a tenth of a small model's time (`perf sched`).
+const WATCH: Duration = Duration::from_micros(20);
 /// A multiplication takes whole blocks of so many bytes.
 const BLOCK: u64 = 256;
 
@@ -58,6 +62,7 @@ pub fn decode(
         barrier: Barrier::new(threads),
         stop: AtomicBool::new(false),
         stopped: AtomicBool::new(false),
+        at_it: AtomicUsize::new(threads),
         touched: AtomicU64::new(0),
         tokens: Mutex::new(Vec::new()),
         begun: Instant::now(),
@@ -73,6 +78,11 @@ pub fn decode(
                 EngineError::System { what: "a thread that multiplies", source }
             })?);
         }
+        let watch = std::thread::Builder::new().spawn_scoped(scope, || work.watch());
+        watch.map_err(|source| {
+            work.stop.store(true, Relaxed);
+            EngineError::System { what: "a thread that looks after the others", source }
+        })?;
         while !hands.iter().all(|hand| hand.is_finished()) {
             std::thread::sleep(LOOK);
             let over = job.stop.time.is_some_and(|time| work.begun.elapsed() >= Duration::from_nanos(time.0));
@@ -150,6 +160,8 @@ struct Work<'a> {
     stop: AtomicBool,
     /// Set at a barrier, so that all threads see it at the same place.
     stopped: AtomicBool,
+    /// Threads that have not ended.
+    at_it: AtomicUsize,
     touched: AtomicU64,
     tokens: Mutex<Vec<Nanos>>,
     begun: Instant,
@@ -158,7 +170,7 @@ struct Work<'a> {
 impl Work<'_> {
     /// One thread's part of everything.
     fn hand(&self) -> (sys::thread::Usage, Duration) {
-        let _released = Released(&self.barrier);
+        let _released = Released(self);
         let mut busy = Duration::ZERO;
         let elements = |piece: &Piece| piece.row.0 as usize * usize::from(piece.packed);
         let mut vector = vec![1.0; self.decoding.pieces.iter().map(elements).max().unwrap_or(0)];
@@ -193,6 +205,13 @@ impl Work<'_> {
             });
         }
         (sys::thread::usage(), busy)
+    }
+
+    /// Looks after the threads and does nothing.
+    fn watch(&self) {
+        while self.at_it.load(Relaxed) > 0 {
+            std::thread::sleep(WATCH);
+        }
     }
 
     /// The next token, while the other threads wait.
@@ -257,20 +276,25 @@ impl Work<'_> {
         self.touched.fetch_add(len, Relaxed);
     }
 
-    /// What was given and made before is read, this token's own is written.
+    /// What was given and made before is read, this token's own is written; each thread asks for some of the heads.
     fn keys_and_values(&self, index: usize, piece: &Piece, times: u32, before: u64) {
-        if self.next[index].fetch_add(1, Relaxed) > 0 {
-            return;
-        }
-        let base = piece.at.0 * self.decoding.context();
         let first = if times > 1 { 0 } else { before };
-        for token in first..=before {
-            let at = base + token * piece.len.0;
-            self.cache.fill((at / 8 * 8) as usize, &KEYS[..(piece.len.0 as usize / 8 * 8).min(KEYS.len())]);
+        let heads = piece.len.0 / piece.row.0.max(1) * u64::from(piece.packed);
+        let mut head = self.next[index].fetch_add(1, Relaxed);
+        if head == 0 {
+            let base = piece.at.0 * self.decoding.context();
+            for token in first..=before {
+                let at = base + token * piece.len.0;
+                self.cache.fill((at / 8 * 8) as usize, &KEYS[..(piece.len.0 as usize / 8 * 8).min(KEYS.len())]);
+            }
+            let len = (before + 1) * piece.len.0;
+            black_box(self.cache.load(base as usize, len as usize));
+            self.touched.fetch_add(len, Relaxed);
         }
-        let len = (before + 1) * piece.len.0;
-        black_box(self.cache.load(base as usize, len as usize));
-        self.touched.fetch_add(len, Relaxed);
+        while head < heads {
+            (first..=before).for_each(|token| attend(piece.row.0 as usize, token));
+            head = self.next[index].fetch_add(1, Relaxed);
+        }
     }
 }
 
@@ -325,12 +349,13 @@ impl Barrier {
 }
 
 /// Lets the others go on when a thread comes to an end that nobody foresaw, for whom they would wait for ever.
-struct Released<'a>(&'a Barrier);
+struct Released<'a>(&'a Work<'a>);
 
 impl Drop for Released<'_> {
     fn drop(&mut self) {
+        self.0.at_it.fetch_sub(1, Relaxed);
         if std::thread::panicking() {
-            self.0.abandoned.store(true, Relaxed);
+            self.0.barrier.abandoned.store(true, Relaxed);
         }
     }
 }

@@ -47,11 +47,14 @@ pub fn decoding(model: &str, header: &Header, prompt: u32, tokens: u32) -> Resul
     let layers = decode.layers.max(1);
     let key_values = decode.kv.bytes_per_token.unwrap_or(0) / layers;
     let (mut layer, mut cached) = (None, 0);
+    let heads = |key: &str| header.value(key).and_then(|value| value.of_layer(0)?.count()).filter(|heads| *heads > 0);
+    let asking = heads("attention.head_count").unwrap_or(1);
+    let asked = heads("attention.head_count_kv").unwrap_or(asking);
     let cache = |cached: u64| Piece {
         at: Bytes(cached * key_values),
         len: Bytes(key_values),
-        row: Bytes(key_values),
-        packed: 1,
+        row: Bytes(key_values / asked),
+        packed: u8::try_from((asking / asked).max(1)).unwrap_or(u8::MAX),
         part: Part::Cache,
     };
     for touch in &decode.passes {
