@@ -9,7 +9,7 @@ use basics::{EngineUse, Interval, Job, Latencies, Nanos, Side, job};
 use std::hint::black_box;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use sys::region::Region;
 use sys::weights::Weights;
@@ -22,10 +22,11 @@ const ROWS: u64 = 64;
 const WAITS: u32 = 4;
 /// Between two looks at what was done.
 const LOOK: Duration = Duration::from_millis(20);
-/// Ollama is a Go program, whose runtime looks after its threads so often while they are in foreign code, as they are while they
-/// multiply (`sysmon` in runtime/proc.go). With the kernel's timer slack that is every 80 to 90 µs, and it takes 8 to 10 of a processor
-/// that had something to do: a tenth of a small model's time (`perf sched`).
+/// Ollama is a Go program, whose runtime looks after its threads so often when they go into foreign code, as they do for each token,
+/// and gives up after so many looks in vain (`sysmon` in runtime/proc.go). With the kernel's timer slack that is every 80 to 90 µs for
+/// 4.5 ms, and each takes 8 to 10 of a processor that had something to do (`perf sched`): 5 % of a small model's time.
 const WATCH: Duration = Duration::from_micros(20);
+const WATCHES: u32 = 50;
 /// A multiplication takes whole blocks of so many bytes.
 const BLOCK: u64 = 256;
 
@@ -65,6 +66,7 @@ pub fn decode(
         at_it: AtomicUsize::new(threads),
         touched: AtomicU64::new(0),
         tokens: Mutex::new(Vec::new()),
+        made: Condvar::new(),
         begun: Instant::now(),
     };
     let mut account = Account::new(job.interval);
@@ -164,6 +166,8 @@ struct Work<'a> {
     at_it: AtomicUsize,
     touched: AtomicU64,
     tokens: Mutex<Vec<Nanos>>,
+    /// Another token is there.
+    made: Condvar,
     begun: Instant,
 }
 
@@ -202,15 +206,22 @@ impl Work<'_> {
             self.barrier.wait(|| {
                 self.between(token);
                 self.tokens.lock().unwrap_or_else(PoisonError::into_inner).push(self.begun.elapsed().into());
+                self.made.notify_one();
             });
         }
         (sys::thread::usage(), busy)
     }
 
-    /// Looks after the threads and does nothing.
+    /// Looks after the threads at the beginning of each token, and does nothing.
     fn watch(&self) {
+        let mut seen = None;
         while self.at_it.load(Relaxed) > 0 {
-            std::thread::sleep(WATCH);
+            let tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+            let next = self.made.wait_timeout_while(tokens, LOOK, |tokens| seen == Some(tokens.len()));
+            let made = next.unwrap_or_else(PoisonError::into_inner).0.len();
+            if seen.replace(made) != Some(made) {
+                (0..WATCHES).for_each(|_| std::thread::sleep(WATCH));
+            }
         }
     }
 
