@@ -20,6 +20,9 @@ pub struct Decoding {
     pub prompt: u32,
     /// Tokens that are made.
     pub tokens: u32,
+    /// Tokens that the cache has room for, where that is more: a runner's context.
+    #[serde(default)]
+    pub room: u32,
     /// The weights are pages of a file on the tier and are read there again; otherwise they are the process's own and go
     /// through swap.
     pub mapped: bool,
@@ -135,14 +138,26 @@ impl Piece {
 }
 
 impl Decoding {
-    /// Tokens whose keys and values there are at the end.
+    /// Tokens that there is room for, in whole pads as llama.cpp has them (`GGML_PAD(n_ctx, 32)`).
     pub fn context(&self) -> u64 {
+        self.used().max(u64::from(self.room)).next_multiple_of(32)
+    }
+    /// Tokens whose keys and values there are at the end.
+    fn used(&self) -> u64 {
         u64::from(self.prompt) + u64::from(self.tokens)
     }
-    /// Length of the cache of keys and values at the end.
+    /// Keys and values of a token, in all layers.
+    fn of_a_token(&self) -> u64 {
+        self.pieces.iter().filter(|piece| piece.part == Part::Cache).map(|piece| piece.len.0).sum()
+    }
+    /// Length of the cache of keys and values.
     pub fn cache(&self) -> Bytes {
-        let caches = self.pieces.iter().filter(|piece| piece.part == Part::Cache);
-        Bytes(caches.map(|piece| piece.len.0).sum::<u64>() * self.context())
+        Bytes(self.of_a_token() * self.context())
+    }
+    /// What of the cache is in use at the end: the keys of those tokens, one after the other, and all room for values, which lie across
+    /// it (a row for each number of a value, a column for each token).
+    pub fn cache_in_use(&self) -> Bytes {
+        Bytes(self.of_a_token() / 2 * self.used() + self.of_a_token().div_ceil(2) * self.context())
     }
     /// Bytes that the token in the middle of those that are made touches.
     pub fn touched(&self) -> Bytes {
@@ -218,10 +233,19 @@ mod tests {
             piece(80, Part::Experts { used: 2, of: 8 }),
             piece(4, Part::Cache),
         ];
-        let decoding =
-            Decoding { model: "m".to_owned(), size: Bytes(1580), pieces, prompt: 10, tokens: 4, mapped: false };
+        let decoding = Decoding {
+            model: "m".to_owned(),
+            size: Bytes(1580),
+            pieces,
+            prompt: 10,
+            tokens: 4,
+            room: 0,
+            mapped: false,
+        };
         assert_eq!(decoding.touched(), Bytes(10 + 500 + 20 + 4 * 13));
-        assert_eq!(decoding.cache(), Bytes(4 * 14));
+        assert_eq!((decoding.cache(), decoding.cache_in_use()), (Bytes(4 * 32), Bytes(2 * 14 + 2 * 32)));
+        let decoding = Decoding { room: 2000, ..decoding };
+        assert_eq!((decoding.cache(), decoding.cache_in_use()), (Bytes(4 * 2016), Bytes(2 * 14 + 2 * 2016)));
     }
 
     #[test]

@@ -287,22 +287,35 @@ impl Work<'_> {
         self.touched.fetch_add(len, Relaxed);
     }
 
-    /// What was given and made before is read, this token's own is written; each thread asks for some of the heads.
+    /// What was given and made before is read, this token's own is written; each thread asks for some of the heads. Keys lie one after
+    /// the other, values across the room for all of them, as llama.cpp has them without flash attention: a token's value goes to every
+    /// page of that room, and comes from every page.
     fn keys_and_values(&self, index: usize, piece: &Piece, times: u32, before: u64) {
         let first = if times > 1 { 0 } else { before };
-        let heads = piece.len.0 / piece.row.0.max(1) * u64::from(piece.packed);
+        let heads = (piece.len.0 / piece.row.0.max(1) * u64::from(piece.packed)).max(1);
+        let context = self.decoding.context();
+        let base = piece.at.0 * context;
+        // Words that are stored; a key and a value are as long.
+        let half = piece.len.0 / 2;
+        let (values, rows, row) = (base + half * context, half / 2, 2 * context);
         let mut head = self.next[index].fetch_add(1, Relaxed);
         if head == 0 {
-            let base = piece.at.0 * self.decoding.context();
             for token in first..=before {
-                let at = base + token * piece.len.0;
-                self.cache.fill((at / 8 * 8) as usize, &KEYS[..(piece.len.0 as usize / 8 * 8).min(KEYS.len())]);
+                let at = (base + token * half) / 8 * 8;
+                self.cache.fill(at as usize, &KEYS[..(half as usize / 8 * 8).min(KEYS.len())]);
             }
-            let len = (before + 1) * piece.len.0;
-            black_box(self.cache.load(base as usize, len as usize));
-            self.touched.fetch_add(len, Relaxed);
+            black_box(self.cache.load(base as usize, ((before + 1) * half) as usize));
+            self.touched.fetch_add((before + 1) * piece.len.0, Relaxed);
         }
         while head < heads {
+            for at in (head * rows / heads..(head + 1) * rows / heads).map(|value| values + value * row) {
+                let new = (at + 2 * first) / 8 * 8..at + 2 * (before + 1);
+                self.cache.fill(
+                    new.start as usize,
+                    &KEYS[..((new.end - new.start).next_multiple_of(8) as usize).min(KEYS.len())],
+                );
+                black_box(self.cache.load(at as usize, 2 * (before + 1) as usize));
+            }
             (first..=before).for_each(|token| attend(piece.row.0 as usize, token));
             head = self.next[index].fetch_add(1, Relaxed);
         }
@@ -317,7 +330,7 @@ fn normalise(vector: &mut [f32]) {
     black_box(vector);
 }
 
-/// What is written as keys and values: any bytes, at most so many of a layer.
+/// What is written as keys and values: any bytes, at most so many at a time.
 static KEYS: [u8; 16 << 10] = [0x5a; 16 << 10];
 
 /// A number that is another for each token and place (SplitMix64).
@@ -433,7 +446,7 @@ mod tests {
             piece(0, 1024, Part::Cache),
             piece(2 * MIB, 2 * MIB, Part::Experts { used: 2, of: 8 }),
         ];
-        Decoding { model: "m".to_owned(), size: Bytes(4 * MIB), pieces, prompt: 5, tokens: 4, mapped: false }
+        Decoding { model: "m".to_owned(), size: Bytes(4 * MIB), pieces, prompt: 5, tokens: 4, room: 0, mapped: false }
     }
 
     fn run(decoding: &Decoding, threads: u32, cancel: bool) -> Result<(Decoded, u64), EngineError> {

@@ -400,6 +400,9 @@ pub struct PredictArgs {
     /// With --probe: the weights are mapped from a file on the tier, not swapped.
     #[arg(long, requires = "probe")]
     pub mapped: bool,
+    /// With --probe: tokens for which the runner makes room.
+    #[arg(long, requires = "probe", default_value_t = 2048, value_name = "N", value_parser = clap::value_parser!(u32).range(16..=1_000_000))]
+    pub context: u32,
     /// With --probe: threads that compute; default: as many as there are processors.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub threads: Option<u32>,

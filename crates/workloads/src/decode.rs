@@ -83,7 +83,7 @@ pub fn decoding(model: &str, header: &Header, prompt: u32, tokens: u32) -> Resul
     }
     let ends = header.tensors.iter().map(|tensor| tensor.offset.saturating_sub(header.data_start) + tensor.bytes);
     let size = Bytes(ends.max().unwrap_or(0).next_multiple_of(4096));
-    Ok(Decoding { model: model.to_owned(), size, pieces, prompt, tokens, mapped: false })
+    Ok(Decoding { model: model.to_owned(), size, pieces, prompt, tokens, room: 0, mapped: false })
 }
 
 /// The layer that a tensor is of, by its name.
@@ -103,7 +103,7 @@ impl Request {
     /// # Errors
     /// When sizes or tiers make no sense together.
     pub fn plan(&self) -> Result<Plan, WorkloadError> {
-        let size = Bytes(self.decoding.size.0 + self.decoding.cache().0);
+        let size = Bytes(self.decoding.size.0 + self.decoding.cache_in_use().0);
         let refused = |sentence: String| Err(WorkloadError::Size(sentence));
         if self.decoding.tokens < 2 {
             return refused("--tokens 1 has no rate: the first token is the prompt's; take 2 or more".to_owned());
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(weights, decode.bytes_per_token(&header));
         let caches: Vec<_> = decoding.pieces.iter().filter(|piece| piece.part == Part::Cache).collect();
         assert_eq!(caches.len(), 4);
-        assert_eq!(decoding.cache().0, decode.kv.bytes_per_token.unwrap() * 14);
+        assert_eq!(decoding.cache().0, decode.kv.bytes_per_token.unwrap() * 32);
         // Each layer's cache between what it is made of and its output.
         let place = |name: &str| {
             let (index, tensor) = header.tensor(name).unwrap();

@@ -61,6 +61,7 @@ fn cut(model: &Decoding, most: Bytes) -> Decoding {
         pieces,
         prompt: 1,
         tokens: TOKENS,
+        room: 0,
         mapped: model.mapped,
     }
 }

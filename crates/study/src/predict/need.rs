@@ -80,6 +80,18 @@ impl Need {
         }
     }
 
+    /// With room for so many tokens in its cache: a runner without flash attention has the values lie across all of that room, and each
+    /// token goes through it (`Decoding::cache_in_use`).
+    pub fn with_room(self, tokens: u64, decode: &Decode) -> Self {
+        let tokens = decode.kv.context.map_or(tokens, |most| tokens.min(most));
+        let room = decode.kv.bytes_per_token.unwrap_or(0) / 2 * tokens;
+        let within = |all: Known<Bytes>| match all {
+            Known::Is(all) => Known::Is(Bytes((all.0 / 2).saturating_add(room).max(all.0))),
+            unknown => unknown,
+        };
+        Need { kv: within(self.kv), kv_at_end: within(self.kv_at_end), ..self }
+    }
+
     /// Of a well-known model by its name, as `gemma2:2b` or `gemma2:2b-instruct-q8_0`.
     ///
     /// # Errors

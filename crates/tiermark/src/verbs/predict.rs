@@ -38,6 +38,7 @@ fn need(args: &PredictArgs, (name, header): &(String, Header)) -> Result<Need> {
     let decode = gguf::decode(header).map_err(|error| Usage(format!("{name}: {error}")))?;
     let length = Length { prompt: args.prompt.into(), generated: args.tokens.into() };
     let need = Need::of(name, header, &decode, length);
+    let need = if args.probe { need.with_room(args.context.into(), &decode) } else { need };
     // A real runner's program and buffers, or our own.
     Ok(match args.workload {
         Workload::Llm => need,

@@ -18,7 +18,7 @@ pub fn plan(args: &DecodeArgs, machine: &Machine) -> Result<Plan> {
     let processors = std::thread::available_parallelism().map_or(1, |count| count.get() as u32);
     let mapped = args.mapped;
     let request = Request {
-        decoding: Decoding { mapped, ..decoding },
+        decoding: Decoding { mapped, room: args.context, ..decoding },
         pressure: pressure(pressed, machine, |bytes| bytes)?,
         // One file is mapped: rungs of several places, or of none, are not for it.
         tiers: tiers(pressed, |name| !mapped || !(name == "none" || name.contains(',') || name.contains("zswap")))?,
