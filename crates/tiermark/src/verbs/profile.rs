@@ -3,11 +3,12 @@
 use super::run::execute;
 use crate::cli::ProfileArgs;
 use crate::context::Context;
-use crate::exit::Missing;
+use crate::exit::{Interrupted, Missing};
 use crate::{exit, out};
 use anyhow::Result;
 use machine::Root;
 use methods::{Request, Settings, Site};
+use record::State;
 use report::Style;
 use std::fs::File;
 use std::io::Write;
@@ -41,6 +42,7 @@ fn make(path: &Path) -> Result<(&Path, File)> {
 
 fn fit(context: &Context, args: &ProfileArgs) -> Result<(Fitted, ExitCode)> {
     let mut code = ExitCode::SUCCESS;
+    let mut interrupted = false;
     if let Some(path) = &args.figures {
         let mut figures = methods::figures_in(path)?;
         if let Some(name) = &args.name {
@@ -58,6 +60,7 @@ fn fit(context: &Context, args: &ProfileArgs) -> Result<(Fitted, ExitCode)> {
         let plan = method.plan(&request)?;
         let finished = execute(context, machine, plan, args.progress)?;
         code = exit::of_run(&finished);
+        interrupted = finished.state == State::Interrupted;
         vec![finished.id]
     } else {
         let store = context.open_for_reading()?;
@@ -78,7 +81,11 @@ fn fit(context: &Context, args: &ProfileArgs) -> Result<(Fitted, ExitCode)> {
     }
     let views: Vec<_> = records.iter().map(report::view).collect();
     let name = args.name.clone().unwrap_or_else(|| report::profile_name(&records));
-    Ok((study::fit::fit(&name, &views)?, code))
+    match study::fit::fit(&name, &views) {
+        // Too little was measured, for a reason that is known.
+        Err(_) if interrupted => Err(Interrupted(format!("interrupted; {} has what was measured", ids[0])).into()),
+        fitted => Ok((fitted?, code)),
+    }
 }
 
 /// The file, or standard output; the table goes where it is not in the way.

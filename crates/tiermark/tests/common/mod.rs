@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test binary takes what it needs of this module")]
 
 mod disk;
+pub mod docs;
 mod emulated;
 pub mod machine;
 mod server;
