@@ -71,9 +71,6 @@ fn status(error: &anyhow::Error) -> u8 {
         Some(QuoteError::Broken { .. }) => return USAGE,
         None => {}
     }
-    if error.downcast_ref::<Interrupted>().is_some() {
-        return INTERRUPTED;
-    }
     if let Some(error) = error.downcast_ref::<exposition::ExpositionError>() {
         return if error.is_usage() { USAGE } else { MISSING };
     }
@@ -135,7 +132,7 @@ pub fn partly() -> ExitCode {
     ExitCode::from(UNMET)
 }
 
-/// One of several runs was told to end, so none follows it.
+/// A run was told to end before it gave what it was made for; nothing follows it.
 #[derive(Debug)]
 pub struct BrokenOff(pub String);
 
@@ -158,18 +155,6 @@ impl std::fmt::Display for Missing {
 }
 
 impl std::error::Error for Missing {}
-
-/// Ended by Ctrl-C before there was a result; the sentence says what is left of it.
-#[derive(Debug)]
-pub struct Interrupted(pub String);
-
-impl std::fmt::Display for Interrupted {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Interrupted {}
 
 /// Something that is asked of what cannot give it; the sentence says what does.
 #[derive(Debug)]

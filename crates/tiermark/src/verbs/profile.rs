@@ -3,7 +3,7 @@
 use super::run::execute;
 use crate::cli::ProfileArgs;
 use crate::context::Context;
-use crate::exit::{Interrupted, Missing};
+use crate::exit::{BrokenOff, Missing};
 use crate::{exit, out};
 use anyhow::Result;
 use machine::Root;
@@ -83,7 +83,7 @@ fn fit(context: &Context, args: &ProfileArgs) -> Result<(Fitted, ExitCode)> {
     let name = args.name.clone().unwrap_or_else(|| report::profile_name(&records));
     match study::fit::fit(&name, &views) {
         // Too little was measured, for a reason that is known.
-        Err(_) if interrupted => Err(Interrupted(format!("interrupted; {} has what was measured", ids[0])).into()),
+        Err(_) if interrupted => Err(BrokenOff(ids[0].to_string()).into()),
         fitted => Ok((fitted?, code)),
     }
 }
