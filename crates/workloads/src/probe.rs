@@ -38,19 +38,14 @@ pub struct Probe {
     pub page: Bytes,
 }
 
-/// What of a model is probed with.
+/// What of a model is probed with: its first pieces that have room in [`SIZE`], close together, and its largest where none of them has.
 pub fn part(model: &Decoding) -> Decoding {
-    cut(model, SIZE)
-}
-
-/// The first pieces of a model that have room in so much, close together, and its largest where none of them has.
-fn cut(model: &Decoding, most: Bytes) -> Decoding {
     let mut pieces: Vec<Piece> = Vec::new();
     let mut end = 0;
     for piece in model.pieces.iter().filter(|piece| matches!(piece.part, Part::Whole | Part::Experts { .. })) {
         // Of experts that a prompt needs all of, a scan would be something else.
-        let len = piece.touched(0).min(most.0);
-        if end + len <= most.0 {
+        let len = piece.touched(0).min(SIZE.0);
+        if end + len <= SIZE.0 {
             pieces.push(Piece { at: Bytes(end), len: Bytes(len), part: Part::Whole, ..*piece });
             end = (end + len).next_multiple_of(64);
         }
@@ -137,7 +132,7 @@ mod tests {
     #[test]
     fn a_part_of_a_model_is_of_its_kind() {
         let whole = probe("layers=32,embd=4096,quant=Q4_0", &["zram"]).model;
-        let part = cut(&whole, SIZE);
+        let part = part(&whole);
         assert!(part.size.0 > SIZE.0 / 4 * 3 && part.size <= SIZE, "{}", part.size);
         assert!(part.pieces.iter().any(|piece| piece.packed == 2));
         assert!(probe("layers=1,embd=64", &["zram"]).plan().unwrap_err().to_string().contains("too little"));
