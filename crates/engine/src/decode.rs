@@ -307,16 +307,16 @@ impl Work<'_> {
             black_box(self.cache.load(base as usize, ((before + 1) * half) as usize));
             self.touched.fetch_add((before + 1) * piece.len.0, Relaxed);
         }
-        while head < heads {
+        // A long prompt asks the more the longer it is: it can be ended in mid-layer.
+        let goes_on = || !self.stop.load(Relaxed);
+        while head < heads && goes_on() {
             for at in (head * rows / heads..(head + 1) * rows / heads).map(|value| values + value * row) {
-                let new = (at + 2 * first) / 8 * 8..at + 2 * (before + 1);
-                self.cache.fill(
-                    new.start as usize,
-                    &KEYS[..((new.end - new.start).next_multiple_of(8) as usize).min(KEYS.len())],
-                );
+                let from = (at + 2 * first) / 8 * 8;
+                let len = (at + 2 * (before + 1) - from).next_multiple_of(8) as usize;
+                self.cache.fill(from as usize, &KEYS[..len.min(KEYS.len())]);
                 black_box(self.cache.load(at as usize, 2 * (before + 1) as usize));
             }
-            (first..=before).for_each(|token| attend(piece.row.0 as usize, token));
+            (first..=before).take_while(|_| goes_on()).for_each(|token| attend(piece.row.0 as usize, token));
             head = self.next[index].fetch_add(1, Relaxed);
         }
     }
