@@ -5,7 +5,7 @@ use crate::cli::{LlmArgs, Server as Which};
 use crate::exit::{Missing, Usage};
 use crate::verbs::models;
 use anyhow::Result;
-use basics::decoding::{Decoding, Server, Serving, Source};
+use basics::decoding::{Server, Serving, Source};
 use basics::{Bytes, Nanos, Plan};
 use llm::{Client, Runner, Setup};
 use machine::Machine;
@@ -123,7 +123,7 @@ fn serving(args: &LlmArgs, model: &str, (server, runner): (Server, Runner), at: 
     // A runner may know what we do not: it is told to try.
     if let Ok(decoding) = workloads::decode::decoding(&serving.model, &header, given, args.tokens) {
         serving.touched = Some(decoding.touched());
-        serving.cache = Some(Decoding { room: args.context, ..decoding }.cache_in_use());
+        serving.cache = Some(decoding.cache_in_use());
     }
     Ok(serving)
 }
