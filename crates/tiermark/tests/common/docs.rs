@@ -15,6 +15,7 @@ pub fn pages() -> Vec<(PathBuf, String)> {
         let entries = fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().path());
         all.extend(entries.filter(|path| path.extension().is_some_and(|is| is == "md")));
     }
+    all.sort();
     all.into_iter().map(|path| (path.clone(), fs::read_to_string(path).unwrap())).collect()
 }
 
