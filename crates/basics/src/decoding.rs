@@ -137,6 +137,13 @@ impl Piece {
     }
 }
 
+/// Columns of the room for values that lie on pages which `used` tokens touch. Values lie across the room in llama.cpp without flash
+/// attention: a row for each number of a value, a column of two bytes for each token. So a token goes through all rows, and through
+/// all of the room where a row is no longer than a page.
+pub fn columns(used: u64, room: u64, page: Bytes) -> u64 {
+    used.next_multiple_of((page.0 / 2).max(1)).min(room)
+}
+
 impl Decoding {
     /// Tokens that there is room for, in whole pads as llama.cpp has them (`GGML_PAD(n_ctx, 32)`).
     pub fn context(&self) -> u64 {
@@ -154,10 +161,10 @@ impl Decoding {
     pub fn cache(&self) -> Bytes {
         Bytes(self.of_a_token() * self.context())
     }
-    /// What of the cache is in use at the end: the keys of those tokens, one after the other, and all room for values, which lie across
-    /// it (a row for each number of a value, a column for each token).
-    pub fn cache_in_use(&self) -> Bytes {
-        Bytes(self.of_a_token() / 2 * self.used() + self.of_a_token().div_ceil(2) * self.context())
+    /// What of the cache is in use at the end: the keys of those tokens, one after the other, and the pages of the room for values.
+    pub fn cache_in_use(&self, page: Bytes) -> Bytes {
+        let columns = columns(self.used(), self.context(), page);
+        Bytes(self.of_a_token() / 2 * self.used() + self.of_a_token().div_ceil(2) * columns)
     }
     /// Bytes that the token in the middle of those that are made touches.
     pub fn touched(&self) -> Bytes {
@@ -243,9 +250,11 @@ mod tests {
             mapped: false,
         };
         assert_eq!(decoding.touched(), Bytes(10 + 500 + 20 + 4 * 13));
-        assert_eq!((decoding.cache(), decoding.cache_in_use()), (Bytes(4 * 32), Bytes(2 * 14 + 2 * 32)));
+        assert_eq!((decoding.cache(), decoding.cache_in_use(Bytes(4096))), (Bytes(4 * 32), Bytes(2 * 14 + 2 * 32)));
         let decoding = Decoding { room: 2000, ..decoding };
-        assert_eq!((decoding.cache(), decoding.cache_in_use()), (Bytes(4 * 2016), Bytes(2 * 14 + 2 * 2016)));
+        assert_eq!((decoding.cache(), decoding.cache_in_use(Bytes(4096))), (Bytes(4 * 2016), Bytes(2 * 14 + 2 * 2016)));
+        let decoding = Decoding { room: 32_000, ..decoding };
+        assert_eq!(decoding.cache_in_use(Bytes(4096)), Bytes(2 * 14 + 2 * 2048), "a row is longer than a page");
     }
 
     #[test]

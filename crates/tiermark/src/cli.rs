@@ -401,7 +401,7 @@ pub struct PredictArgs {
     #[arg(long, requires = "probe")]
     pub mapped: bool,
     /// With --probe: tokens for which the runner makes room.
-    #[arg(long, requires = "probe", default_value_t = 512, value_name = "N", value_parser = clap::value_parser!(u32).range(16..=1_000_000))]
+    #[arg(long, requires = "probe", default_value_t = 2048, value_name = "N", value_parser = clap::value_parser!(u32).range(16..=1_000_000))]
     pub context: u32,
     /// With --probe: threads that compute; default: as many as there are processors.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]

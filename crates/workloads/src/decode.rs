@@ -37,12 +37,20 @@ pub struct Request {
     pub page: Bytes,
 }
 
-/// What is done with the model that `header` describes.
+/// What is done with the model that `header` describes, by a runner that is asked for `room` tokens of context. It makes no more room
+/// than the model can use, as Ollama does (`NewLlamaServer`: a context larger than the model's becomes the model's).
 ///
 /// # Errors
 /// When it is none that makes tokens.
-pub fn decoding(model: &str, header: &Header, prompt: u32, tokens: u32) -> Result<Decoding, gguf::GgufError> {
+pub fn decoding(
+    model: &str,
+    header: &Header,
+    prompt: u32,
+    tokens: u32,
+    room: u32,
+) -> Result<Decoding, gguf::GgufError> {
     let decode = gguf::decode(header)?;
+    let room = decode.kv.context.map_or(room, |most| room.min(u32::try_from(most).unwrap_or(u32::MAX)));
     let mut pieces = Vec::with_capacity(decode.passes.len() + decode.layers as usize);
     let layers = decode.layers.max(1);
     let key_values = decode.kv.bytes_per_token.unwrap_or(0) / layers;
@@ -83,7 +91,7 @@ pub fn decoding(model: &str, header: &Header, prompt: u32, tokens: u32) -> Resul
     }
     let ends = header.tensors.iter().map(|tensor| tensor.offset.saturating_sub(header.data_start) + tensor.bytes);
     let size = Bytes(ends.max().unwrap_or(0).next_multiple_of(4096));
-    Ok(Decoding { model: model.to_owned(), size, pieces, prompt, tokens, room: 0, mapped: false })
+    Ok(Decoding { model: model.to_owned(), size, pieces, prompt, tokens, room, mapped: false })
 }
 
 /// The layer that a tensor is of, by its name.
@@ -103,7 +111,7 @@ impl Request {
     /// # Errors
     /// When sizes or tiers make no sense together.
     pub fn plan(&self) -> Result<Plan, WorkloadError> {
-        let size = Bytes(self.decoding.size.0 + self.decoding.cache_in_use().0);
+        let size = Bytes(self.decoding.size.0 + self.decoding.cache_in_use(self.page).0);
         let refused = |sentence: String| Err(WorkloadError::Size(sentence));
         if self.decoding.tokens < 2 {
             return refused("--tokens 1 has no rate: the first token is the prompt's; take 2 or more".to_owned());
@@ -198,7 +206,7 @@ mod tests {
 
     fn of(shape: &str) -> (Header, Decoding) {
         let header = Shape::parse(shape).unwrap().header();
-        let decoding = decoding("made up", &header, 10, 4).unwrap();
+        let decoding = decoding("made up", &header, 10, 4, 0).unwrap();
         (header, decoding)
     }
 
@@ -222,6 +230,15 @@ mod tests {
         assert_eq!(decoding.pieces[place("blk.2.attn_output.weight") - 1].part, Part::Cache);
         assert_eq!(decoding.pieces[place("blk.0.attn_q.weight")].packed, 2);
         assert_eq!(decoding.pieces[place("blk.0.attn_norm.weight")].packed, 1);
+    }
+
+    #[test]
+    fn no_more_room_than_the_model_can_use() {
+        let header = |shape: &str| Shape::parse(shape).unwrap().header();
+        let room = |shape: &str| decoding("made up", &header(shape), 10, 4, 2048).unwrap().context();
+        assert_eq!(room("layers=4,embd=512,context=256"), 256);
+        assert_eq!(room("layers=4,embd=512,context=4096"), 2048);
+        assert_eq!(room("layers=4,embd=512"), 2048);
     }
 
     #[test]

@@ -115,7 +115,7 @@ mod tests {
     use gguf::Shape;
 
     fn probe(shape: &str, tiers: &[&str]) -> Probe {
-        let model = crate::decode::decoding("m", &Shape::parse(shape).unwrap().header(), 10, 10).unwrap();
+        let model = crate::decode::decoding("m", &Shape::parse(shape).unwrap().header(), 10, 10, 0).unwrap();
         let tier = |name: &&str| Tier::parse(name, &|name| Ok((name.to_owned(), String::new()))).unwrap();
         Probe { model, kept: 0.8, tiers: tiers.iter().map(tier).collect(), threads: 2, seed: 1, page: Bytes(4096) }
     }

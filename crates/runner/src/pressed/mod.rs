@@ -348,7 +348,7 @@ fn of_model(decoding: &Decoding, job: &Job, seen: Generated) -> Generated {
         prompt: decoding.prompt,
         prompt_time: seen.tokens.first().copied(),
         touched: Some(decoding.touched()),
-        besides: Some(decoding.cache_in_use()),
+        besides: Some(decoding.cache_in_use(Bytes(rustix::param::page_size() as u64))),
         mapped: decoding.mapped,
         threads: job.threads,
         ..seen

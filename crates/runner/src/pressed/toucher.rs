@@ -152,11 +152,10 @@ fn perform(
             return Err("another program's work is another errand".to_owned());
         }
         Work::Decode(decoding) => {
-            let Some(made) = weights::make(decoding, task, cancel, filling)? else {
-                return tell(&Told::Done(Box::new(Account::cancelled()))).map_err(|error| said(&error));
-            };
-            // Untouched pages of it take no memory.
-            (weights, cache) = (made, region(Bytes(decoding.cache().0.max(1)))?);
+            let cancelled = || tell(&Told::Done(Box::new(Account::cancelled()))).map_err(|error| said(&error));
+            let Some(made) = weights::make(decoding, task, cancel, filling)? else { return cancelled() };
+            let Some(room) = weights::cache(decoding, cancel)? else { return cancelled() };
+            (weights, cache) = (made, room);
             filled()?;
             let decoded = engine::decode(decoding, &task.job, (&weights, &cache), &Control::new(cancel), &mut sink);
             let decoded = decoded.map_err(|error| said(&error))?;

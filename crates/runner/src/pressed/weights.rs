@@ -8,6 +8,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use sys::region::Region;
 use sys::weights::Weights;
 
 /// Written between two looks at whether to go on.
@@ -36,6 +37,20 @@ pub(super) fn make(
     let _ = fadvise(&file, 0, None, Advice::Sequential);
     let len = usize::try_from(decoding.size.0).map_err(|_| format!("{} cannot be mapped here", decoding.size))?;
     Weights::map(&file, len).map(Some).map_err(wrong)
+}
+
+/// Room for keys and values, cleared as llama.cpp clears it once the weights are there (`ggml_backend_buffer_clear`): what the kernel
+/// then keeps of it, whatever comes, depends on it. None when `cancel` was set meanwhile.
+pub(super) fn cache(decoding: &Decoding, cancel: &AtomicBool) -> Result<Option<Region>, String> {
+    let cache = region(Bytes(decoding.cache().0.max(1)))?;
+    let zeros = vec![0; PIECE];
+    for at in (0..cache.size()).step_by(PIECE) {
+        if cancel.load(Relaxed) {
+            return Ok(None);
+        }
+        cache.fill(at, &zeros[..PIECE.min(cache.size() - at)]);
+    }
+    Ok(Some(cache))
 }
 
 fn write(

@@ -1,5 +1,6 @@
 //! What decoding one token needs: bytes that it touches, and bytes that must be there beside them.
 
+use basics::decoding::columns;
 use basics::{Bytes, Known};
 use gguf::{Decode, GgufError, Header, Part};
 use serde::{Deserialize, Serialize};
@@ -80,14 +81,16 @@ impl Need {
         }
     }
 
-    /// With room for so many tokens in its cache: a runner without flash attention has the values lie across all of that room, and each
-    /// token goes through it (`Decoding::cache_in_use`).
-    pub fn with_room(self, tokens: u64, decode: &Decode) -> Self {
-        let tokens = decode.kv.context.map_or(tokens, |most| tokens.min(most));
-        let room = decode.kv.bytes_per_token.unwrap_or(0) / 2 * tokens;
-        let within = |all: Known<Bytes>| match all {
-            Known::Is(all) => Known::Is(Bytes((all.0 / 2).saturating_add(room).max(all.0))),
-            unknown => unknown,
+    /// With room for so many tokens in its cache, on a machine with such pages: a token goes through that room
+    /// ([`columns`]).
+    pub fn with_room(self, room: u64, page: Bytes, decode: &Decode) -> Self {
+        let room = decode.kv.context.map_or(room, |most| room.min(most));
+        let within = |all: Known<Bytes>| match (all, decode.kv.bytes_per_token) {
+            (Known::Is(all), Some(each)) => {
+                let values = (each / 2).saturating_mul(columns(all.0 / each.max(1), room, page));
+                Known::Is(Bytes((all.0 / 2).saturating_add(values).max(all.0)))
+            }
+            (all, _) => all,
         };
         Need { kv: within(self.kv), kv_at_end: within(self.kv_at_end), ..self }
     }

@@ -508,8 +508,8 @@ pub struct DecodeArgs {
     /// Tokens that are made.
     #[arg(long, default_value_t = 16, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=100_000))]
     pub tokens: u32,
-    /// Tokens for which a runner makes room; it goes through half of that room for each token.
-    #[arg(long, default_value_t = 512, value_name = "N", value_parser = clap::value_parser!(u32).range(16..=1_000_000))]
+    /// Tokens for which a runner makes room, as far as the model can use them; it goes through half of that room for each token.
+    #[arg(long, default_value_t = 2048, value_name = "N", value_parser = clap::value_parser!(u32).range(16..=1_000_000))]
     pub context: u32,
     /// The weights are pages of a file on the tier, not memory that is swapped there.
     #[arg(long)]

@@ -38,7 +38,7 @@ fn need(args: &PredictArgs, (name, header): &(String, Header)) -> Result<Need> {
     let decode = gguf::decode(header).map_err(|error| Usage(format!("{name}: {error}")))?;
     let length = Length { prompt: args.prompt.into(), generated: args.tokens.into() };
     let need = Need::of(name, header, &decode, length);
-    let need = if args.probe { need.with_room(args.context.into(), &decode) } else { need };
+    let need = if args.probe { need.with_room(args.context.into(), load::page(), &decode) } else { need };
     // A real runner's program and buffers, or our own.
     Ok(match args.workload {
         Workload::Llm => need,
@@ -105,7 +105,7 @@ fn probed(context: &Context, args: &PredictArgs, models: &[(String, Header)]) ->
     for model in models {
         let need = need(args, model)?;
         let (name, header) = model;
-        let decoding = workloads::decode::decoding(name, header, args.prompt, args.tokens)?;
+        let decoding = workloads::decode::decoding(name, header, args.prompt, args.tokens, args.context)?;
         let tiers = args.on.iter().map(|name| load::tier(name)).collect::<Result<Vec<_>>>()?;
         let part = probe::part(&decoding).size;
         let probe = Probe {
@@ -114,7 +114,7 @@ fn probed(context: &Context, args: &PredictArgs, models: &[(String, Header)]) ->
             tiers: tiers.clone(),
             threads: args.threads.unwrap_or(processors),
             seed: 42,
-            page: Bytes(rustix::param::page_size() as u64),
+            page: load::page(),
         };
         let machine = machine::read(&Root::live());
         let finished = execute(context, machine, probe.plan()?, args.progress)?;

@@ -1,6 +1,6 @@
 //! `load llm`: what its options ask for.
 
-use super::{curve, parsed, pressure, tiers};
+use super::{curve, page, parsed, pressure, tiers};
 use crate::cli::{LlmArgs, Server as Which};
 use crate::exit::{Missing, Usage};
 use crate::verbs::models;
@@ -48,7 +48,7 @@ pub fn plan(args: &LlmArgs, machine: &Machine) -> Result<Plan> {
         as_published: args.as_published,
         curve: curve(pressed, |bytes| bytes)?,
         seed: pressed.seed,
-        page: Bytes(rustix::param::page_size() as u64),
+        page: page(),
     };
     Ok(request.plan()?)
 }
@@ -121,9 +121,11 @@ fn serving(args: &LlmArgs, model: &str, (server, runner): (Server, Runner), at: 
         serving.model = name;
     }
     // A runner may know what we do not: it is told to try.
-    if let Ok(decoding) = workloads::decode::decoding(&serving.model, &header, given, args.tokens) {
+    // llama-server may have flash attention, with which values do not lie across the room.
+    let room = if server == Server::Ollama { args.context } else { 0 };
+    if let Ok(decoding) = workloads::decode::decoding(&serving.model, &header, given, args.tokens, room) {
         serving.touched = Some(decoding.touched());
-        serving.cache = Some(decoding.cache_in_use());
+        serving.cache = Some(decoding.cache_in_use(page()));
     }
     Ok(serving)
 }

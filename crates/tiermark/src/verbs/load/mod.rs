@@ -72,6 +72,11 @@ pub(super) fn parsed<T: FromStr<Err: std::fmt::Display>>(option: &str, text: &st
     text.parse().map_err(|error: T::Err| Usage(format!("{option}: {error}")))
 }
 
+/// Length of this machine's pages.
+pub(super) fn page() -> Bytes {
+    Bytes(rustix::param::page_size() as u64)
+}
+
 fn carry_out(context: &Context, args: &PressedArgs, plan: impl FnOnce(&Machine) -> Result<Plan>) -> Result<ExitCode> {
     let plan = |machine: &Machine| {
         let mut plan = plan(machine)?;

@@ -1,6 +1,6 @@
 //! `load swap`: what its options ask for.
 
-use super::{curve, parsed, pressure, tiers};
+use super::{curve, page, parsed, pressure, tiers};
 use crate::cli::{Pattern, SwapArgs};
 use crate::exit::Usage;
 use anyhow::Result;
@@ -44,7 +44,7 @@ pub fn plan(args: &SwapArgs, machine: &Machine) -> Result<Plan> {
         swappiness: pressed.swappiness,
         curve: curve(pressed, part)?,
         seed: pressed.seed,
-        page: Bytes(rustix::param::page_size() as u64),
+        page: page(),
     };
     Ok(request.plan()?)
 }
@@ -56,7 +56,7 @@ fn order(args: &SwapArgs, size: Bytes) -> Result<Order, Usage> {
         Pattern::Random => Order::Uniform,
         Pattern::Zipf => Order::Zipf { theta: args.theta },
         Pattern::Stride => {
-            let page = Bytes(rustix::param::page_size() as u64);
+            let page = page();
             let stride: Bytes = parsed("--stride", &args.stride)?;
             let part = size.0 / u64::from(args.threads.max(1));
             let places = u32::try_from(part / stride.0.max(1)).unwrap_or(u32::MAX);
