@@ -91,6 +91,9 @@ pub struct Serving {
     pub touched: Option<Bytes>,
     /// Bytes of keys and values at the end, where that is known.
     pub cache: Option<Bytes>,
+    /// Bytes of all room for them, which is cleared before any is in use; 0 where that is not known.
+    #[serde(default)]
+    pub room: Bytes,
 }
 
 /// A program that runs models.
@@ -191,6 +194,8 @@ pub struct Generated {
     pub touched: Option<Bytes>,
     /// Bytes that it can't do without besides: keys, values, what it computes with.
     pub besides: Option<Bytes>,
+    /// Bytes of all room for keys and values; 0 where that is not known.
+    pub room: Bytes,
     /// The weights are pages of a file, not the process's own.
     pub mapped: bool,
     /// Threads that compute.

@@ -318,6 +318,7 @@ fn why(row: &TokenRow, steps: &[&StepView<'_>], (busy, turning): (Option<f64>, b
     let of_disk = row.disk_mbps.get().zip(row.tps.get()).map(|(disk, tps)| 100.0 * read * tps / 1e6 / disk);
     let rate = of_disk.map_or_else(String::new, |share| format!(" at {} % of the disk's rate", significant(share)));
     let own = generated.lay.iter().map(|lay| lay.anonymous.0 + lay.swap.0).max().unwrap_or(0);
+    let own = own.saturating_sub(generated.room.0);
     if generated.mapped && touched.is_some_and(|touched| own as f64 > touched * COPIED) {
         return format!(
             "the runner repacks: beside the mapped file it holds {} of its own, which go through swap{rate}; every token reads {bytes}",
@@ -463,16 +464,21 @@ mod tests {
         assert!(zram.starts_with("compressed memory is taken from what should hold the weights"), "{zram}");
         let zswap = told(1, &[("pswpin", 100), ("zswpin", 25_500)], &|_| {});
         assert!(zswap.starts_with("zswap answers 99.6 % of what is read"), "{zswap}");
-        let mapped = |own: u64| {
+        let mapped = |own: u64, room: u64| {
             told(1, &[("pgpgin", 102_400)], &|step| {
                 step.load.as_mut().unwrap().areas.clear();
                 let generated = generated(step);
                 generated.mapped = true;
+                generated.room = Bytes(room);
                 generated.lay[0] = Lay { anonymous: Bytes(own), file: Bytes(60 * MIB), ..Lay::default() };
             })
         };
-        assert!(mapped(MIB).starts_with("clean file pages are dropped and read again (nothing is written)"));
-        assert!(mapped(80 * MIB).starts_with("the runner repacks: beside the mapped file it holds 80 MiB"));
+        assert!(mapped(MIB, 0).starts_with("clean file pages are dropped and read again (nothing is written)"));
+        assert!(mapped(80 * MIB, 0).starts_with("the runner repacks: beside the mapped file it holds 80 MiB"));
+        assert!(
+            mapped(80 * MIB, 70 * MIB).starts_with("clean file pages"),
+            "room for keys and values is no copy of weights"
+        );
     }
 
     #[test]

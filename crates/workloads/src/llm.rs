@@ -153,6 +153,7 @@ mod tests {
             size: Bytes(1 << 30),
             touched: None,
             cache: None,
+            room: Bytes(0),
         };
         let tier = |name: &&str| Tier::parse(name, &|name| Ok((name.to_owned(), String::new()))).unwrap();
         Request {

@@ -349,6 +349,7 @@ fn of_model(decoding: &Decoding, job: &Job, seen: Generated) -> Generated {
         prompt_time: seen.tokens.first().copied(),
         touched: Some(decoding.touched()),
         besides: Some(decoding.cache_in_use(Bytes(rustix::param::page_size() as u64))),
+        room: decoding.cache(),
         mapped: decoding.mapped,
         threads: job.threads,
         ..seen
@@ -364,6 +365,7 @@ fn of_runner(serving: &Serving, seen: Generated) -> Generated {
         model: serving.model.clone(),
         touched: serving.touched,
         besides: serving.cache,
+        room: serving.room,
         // llama-server maps its file unless it is told not to, and may hold a copy of what it repacked beside.
         mapped: serving.mapped.unwrap_or(serving.server == Server::LlamaServer || file > own),
         threads: serving.threads.unwrap_or(0),

@@ -86,6 +86,7 @@ fn serving(args: &LlmArgs, model: &str, (server, runner): (Server, Runner), at: 
         size: Bytes(0),
         touched: None,
         cache: None,
+        room: Bytes(0),
     };
     let path = match at {
         Place::Running(addr) => {
@@ -126,6 +127,7 @@ fn serving(args: &LlmArgs, model: &str, (server, runner): (Server, Runner), at: 
     if let Ok(decoding) = workloads::decode::decoding(&serving.model, &header, given, args.tokens, room) {
         serving.touched = Some(decoding.touched());
         serving.cache = Some(decoding.cache_in_use(page()));
+        serving.room = decoding.cache();
     }
     Ok(serving)
 }
