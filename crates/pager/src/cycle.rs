@@ -6,6 +6,8 @@ use crate::units::Id;
 const NONE: u32 = u32::MAX;
 /// Passed untouched so often, a unit is no part of the cycle any more.
 const MISSES: u8 = 3;
+/// Of all places, those that are kept first at most.
+const MOST_FIRST: f64 = 0.4;
 /// Of the golden ratio: parts of one that are as far from each other as can be, however many there are.
 const GOLDEN: f64 = 0.618_033_988_749_894_9;
 
@@ -20,6 +22,9 @@ pub struct Entry {
     pub asked: u32,
     /// It belongs to the kept part when that is a larger part of all than this: 0 to 1.
     pub rank: f32,
+    /// The same among its like: those that are kept first, and the others.
+    chance: f32,
+    first: bool,
     /// It was found all in memory when it was last passed.
     pub home: bool,
     /// Pages that were brought in and never touched, and those last brought in, a bit for each.
@@ -43,7 +48,9 @@ pub struct Cycle {
     fresh: Vec<(u32, Id)>,
     stale: usize,
     ranks: u64,
-    pinned: usize,
+    /// Places that are kept first, and whether that changed since all were ranked.
+    firsts: usize,
+    unranked: bool,
     bytes: u64,
 }
 
@@ -61,8 +68,34 @@ impl Cycle {
 
     fn entry(&mut self, unit: Id, bytes: u32) -> Entry {
         self.ranks += 1;
-        let rank = (self.ranks as f64 * GOLDEN).fract() as f32;
-        Entry { unit, bytes, asked: 0, rank, home: false, skip: 0, brought: 0, wanted: false, missed: 0, early: false }
+        let chance = (self.ranks as f64 * GOLDEN).fract() as f32;
+        Entry {
+            unit,
+            bytes,
+            asked: 0,
+            rank: chance,
+            chance,
+            first: false,
+            home: false,
+            skip: 0,
+            brought: 0,
+            wanted: false,
+            missed: 0,
+            early: false,
+        }
+    }
+
+    /// Gives each its rank: those that are kept first share the lowest, the others the rest, each spread over the cycle. What is there
+    /// twice is kept or not wherever it is.
+    fn rank(&mut self) {
+        let share = |place: &Entry| self.entries[self.first[place.unit as usize] as usize].first;
+        let firsts = self.entries.iter().filter(|entry| share(entry)).count();
+        let low = firsts as f32 / self.entries.len().max(1) as f32;
+        for at in 0..self.entries.len() {
+            let Entry { chance, first, .. } = self.entries[self.first[self.entries[at].unit as usize] as usize];
+            self.entries[at].rank = if first { chance * low } else { low + chance * (1.0 - low) };
+        }
+        (self.firsts, self.unranked) = (firsts, false);
     }
 
     fn index(&mut self) {
@@ -81,10 +114,7 @@ impl Cycle {
             }
             self.next[at] = std::mem::replace(&mut self.first[unit], at as u32);
         }
-        // And is kept or not wherever it is.
-        for at in 0..self.entries.len() {
-            self.entries[at].rank = self.entries[self.first[self.entries[at].unit as usize] as usize].rank;
-        }
+        self.rank();
     }
 
     /// Places.
@@ -142,16 +172,22 @@ impl Cycle {
         std::mem::replace(&mut self.entries[place].early, true)
     }
 
-    /// A unit that is used in more places than are known stays. Not too many do.
-    pub fn pin(&mut self, place: usize) {
-        if self.pinned < self.entries.len() / 8 {
-            self.pinned += 1;
-            self.entries[place].rank = 0.0;
+    /// Whatever is kept, a unit is part of it from the next lap on: it is used in more places than are known, or sending it out costs
+    /// a write. Where too many are so, that says nothing.
+    pub fn keep_first(&mut self, place: usize) {
+        let place = self.first[self.entries[place].unit as usize] as usize;
+        if !self.entries[place].first && self.firsts < (self.entries.len() as f64 * MOST_FIRST) as usize {
+            self.entries[place].first = true;
+            self.firsts += 1;
+            self.unranked = true;
         }
     }
 
     /// Takes up what changed; where each place has gone, and the number after all, or none where nothing changed.
     pub fn renew(&mut self, bytes: u32) -> Option<Vec<usize>> {
+        if self.unranked {
+            self.rank();
+        }
         // One here and there is not worth it.
         if self.fresh.is_empty() && self.stale <= self.entries.len() / 200 {
             return None;
@@ -196,6 +232,23 @@ mod tests {
             let widest = kept.windows(2).map(|two| two[1] - two[0]).max().unwrap();
             assert!((widest as f32) < 3.0 / part, "{part}: {widest}");
         }
+    }
+
+    #[test]
+    fn what_is_kept_first_is_so_from_the_next_lap_on() {
+        let mut cycle = Cycle::new(&(0..1000).collect::<Vec<_>>(), 1);
+        (0..1000).step_by(5).for_each(|at| cycle.keep_first(at));
+        assert!(cycle.renew(1).is_none());
+        let kept = |part: f32| (0..1000).filter(|at| cycle.get(*at).rank < part).collect::<Vec<_>>();
+        for part in [0.1f32, 0.5, 0.9] {
+            let kept = kept(part);
+            let first = kept.iter().filter(|at| *at % 5 == 0).count();
+            assert!((kept.len() as f32 / 1000.0 - part).abs() < 0.01, "{part}: {}", kept.len());
+            assert_eq!(first, kept.len().min(200), "{part}");
+        }
+        // Where most are so, none is better than another.
+        (0..1000).for_each(|at| cycle.keep_first(at));
+        assert_eq!(cycle.firsts, 400);
     }
 
     #[test]

@@ -61,6 +61,10 @@ pub trait World {
     fn ahead(&mut self, unit: Id, pages: u64);
     /// Send it out.
     fn behind(&mut self, unit: Id);
+    /// These pages of it were changed since they were brought in: they have to be written when they go. False where nobody can say.
+    fn is_written(&mut self, unit: Id, pages: u64) -> bool;
+    /// Whether a thread of the program computes, or waits for a page; not one that has ended or sleeps.
+    fn is_at_work(&mut self, thread: u32) -> bool;
 }
 
 /// What became of it so far.
@@ -260,12 +264,16 @@ impl Follow {
         self.judge(unit.unwrap_or(Id::MAX), true, major);
         if major {
             let index = self.index(place);
+            let entry = self.cycle.get_mut(index);
+            // There when it was looked at, gone when it was its turn: the kernel takes first what was used longest ago.
+            if entry.home && entry.skip == 0 && entry.rank < self.part {
+                entry.home = false;
+                self.keep.lost(u64::from(entry.bytes));
+                self.tally.lost += u64::from(entry.bytes);
+            }
             // All of it may be wanted again.
-            self.cycle.get_mut(index).skip = 0;
+            entry.skip = 0;
             self.early(place);
-        }
-        if self.threads.len() > 64 {
-            self.threads.retain(|_, (_, seen)| now.saturating_sub(*seen) < QUIET);
         }
         self.threads.insert(thread, (place, now));
         if d > 0 {
@@ -284,7 +292,7 @@ impl Follow {
         self.early_in_lap += 1;
         // One that was early before is always so.
         if (self.front - place) as f64 > 2.0 * self.lag + LAG || self.cycle.is_early(index) {
-            self.cycle.pin(index);
+            self.cycle.keep_first(index);
             return;
         }
         let (at, count) = self.early_run;
@@ -395,16 +403,19 @@ impl Follow {
         }
     }
 
-    fn slowest(&self, now: u64) -> i64 {
-        let live = self
-            .threads
-            .values()
-            .filter(|(place, seen)| now.saturating_sub(*seen) < QUIET && *place >= self.front - self.back());
-        live.map(|(place, _)| *place).min().unwrap_or(self.front).min(self.front)
+    fn slowest(&mut self, world: &mut impl World, now: u64) -> i64 {
+        let (front, oldest) = (self.front, self.front - self.back());
+        // A model runner takes other threads for each token: what a former one left behind it would stay in memory for its sake.
+        self.threads.retain(|thread, (place, seen)| {
+            now.saturating_sub(*seen) < QUIET
+                && *place >= oldest
+                && (*place >= front - SLIP || world.is_at_work(*thread))
+        });
+        self.threads.values().map(|(place, _)| *place).min().unwrap_or(front).min(front)
     }
 
     fn send_out(&mut self, world: &mut impl World, now: u64) {
-        self.slow_now = self.slowest(now);
+        self.slow_now = self.slowest(world, now);
         let until = self.slow_now - self.lag as i64;
         for _ in 0..AT_ONCE {
             if self.behind >= until {
@@ -429,6 +440,11 @@ impl Follow {
             }
             let look = world.look(entry.unit);
             self.cycle.passed(index, look.present > 0);
+            // A write takes the disk's time, and the next lap it is read: twice what another unit costs.
+            let changed = look.present & entry.brought;
+            if changed > 0 && world.is_written(entry.unit, changed) {
+                self.cycle.keep_first(index);
+            }
             let entry = self.cycle.get_mut(index);
             entry.home = false;
             // Brought in, passed, and nobody has touched them: they only fill the swap cache.

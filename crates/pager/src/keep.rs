@@ -74,7 +74,9 @@ impl Keep {
             // What went at once is found to be gone until all has been passed.
             self.settling = SETTLING;
         } else if lost as f64 <= NOISE * kept as f64 {
-            let lower = self.slack.saturating_sub(step).max(LEAST);
+            // Towards what was too little, half of the way at a time.
+            let half = self.bad.map_or(0, |(bad, _)| bad.midpoint(self.slack));
+            let lower = self.slack.saturating_sub(step).max(half.min(self.slack)).max(LEAST);
             match self.bad {
                 Some((bad, wait)) if lower <= bad + step / 2 && wait > 0 => {}
                 _ => (self.slack, self.tried) = (lower, lower < self.slack),

@@ -210,4 +210,17 @@ impl World for Memory {
         let at = self.units.address(unit);
         self.behind.batch.extend(self.maps.within(at, UNIT).map(|(range, _)| range));
     }
+
+    fn is_at_work(&mut self, thread: u32) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{}/task/{thread}/stat", self.pid)).unwrap_or_default();
+        stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['R', 'D']))
+    }
+
+    fn is_written(&mut self, unit: Id, pages: u64) -> bool {
+        let (at, page) = (self.units.address(unit), self.peer.page());
+        // All of a unit that a program writes to is written: its ends are enough.
+        [pages.trailing_zeros(), 63 - pages.leading_zeros()]
+            .into_iter()
+            .all(|nth| self.peer.costs_a_write(at + u64::from(nth) * page) == Some(true))
+    }
 }

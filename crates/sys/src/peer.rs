@@ -14,6 +14,13 @@ const AT_ONCE: usize = 4;
 const PRESENT: u64 = 1 << 63;
 const SWAPPED: u64 = 1 << 62;
 const ENTRY: usize = 8;
+/// Of an entry of pagemap: the number of its frame, which is 0 for who may not know (CAP_SYS_ADMIN).
+const FRAME: u64 = (1 << 55) - 1;
+/// What `/proc/kpageflags` says of a frame (Documentation/admin-guide/mm/pagemap.rst): changed since it was read, of no file, with a
+/// place in swap that holds the same.
+const DIRTY: u64 = 1 << 4;
+const ANONYMOUS: u64 = 1 << 12;
+const SWAP_CACHE: u64 = 1 << 13;
 
 /// What is said of a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +68,8 @@ pub enum Lies {
 pub struct Peer {
     process: OwnedFd,
     pagemap: File,
+    /// Where the kernel tells what frames are used for; root alone is told.
+    frames: Option<File>,
     page: u64,
 }
 
@@ -76,7 +85,8 @@ impl Peer {
             .map_err(|e| io::Error::new(io::Error::from(e).kind(), format!("process {pid} cannot be had: {e}")))?;
         let path = format!("/proc/{pid}/pagemap");
         let pagemap = File::open(&path).map_err(|e| io::Error::new(e.kind(), format!("{path}: {e}")))?;
-        Ok(Peer { process, pagemap, page: rustix::param::page_size() as u64 })
+        let frames = File::open("/proc/kpageflags").ok();
+        Ok(Peer { process, pagemap, frames, page: rustix::param::page_size() as u64 })
     }
 
     /// Length of a page in bytes.
@@ -161,6 +171,24 @@ impl Peer {
             page += entries.len() as u64;
         }
         Ok(())
+    }
+}
+
+impl Peer {
+    /// Whether the page at this address has to be written when it goes: neither swap nor a file has it as it is. None where it is not
+    /// in memory, or that may not be known.
+    pub fn costs_a_write(&self, at: u64) -> Option<bool> {
+        let entry = |file: &File, nth: u64| {
+            let mut entry = [0; ENTRY];
+            file.read_exact_at(&mut entry, nth * ENTRY as u64).ok().map(|()| u64::from_ne_bytes(entry))
+        };
+        let page = entry(&self.pagemap, at / self.page)?;
+        let frame = page & FRAME;
+        if page & PRESENT == 0 || frame == 0 {
+            return None;
+        }
+        let flags = entry(self.frames.as_ref()?, frame)?;
+        Some(flags & DIRTY != 0 || flags & ANONYMOUS != 0 && flags & SWAP_CACHE == 0)
     }
 }
 

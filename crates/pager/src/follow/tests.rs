@@ -12,11 +12,26 @@ struct Machine {
     order: VecDeque<(Id, u64)>,
     now: u64,
     read: u64,
+    /// Those that the program changes each time, and how often such a one went out.
+    changed: HashSet<Id>,
+    written: u64,
+    /// Threads that have ended, or sleep.
+    ended: HashSet<u32>,
 }
 
 impl Machine {
     fn new(room: usize) -> Self {
-        Machine { room, used: HashMap::new(), mapped: HashSet::new(), order: VecDeque::new(), now: 0, read: 0 }
+        Machine {
+            room,
+            used: HashMap::new(),
+            mapped: HashSet::new(),
+            order: VecDeque::new(),
+            now: 0,
+            read: 0,
+            changed: HashSet::new(),
+            written: 0,
+            ended: HashSet::new(),
+        }
     }
 
     fn bring(&mut self, unit: Id) -> bool {
@@ -48,7 +63,14 @@ impl World for Machine {
         // What nobody touched is not found.
         if self.mapped.remove(&unit) {
             self.used.remove(&unit);
+            self.written += u64::from(self.changed.contains(&unit));
         }
+    }
+    fn is_at_work(&mut self, thread: u32) -> bool {
+        !self.ended.contains(&thread)
+    }
+    fn is_written(&mut self, unit: Id, _: u64) -> bool {
+        self.changed.contains(&unit)
     }
 }
 
@@ -94,6 +116,35 @@ fn a_cycle_that_does_not_fit_is_read_but_for_what_is_kept() {
     // 600 at least; all 1600 by the kernel alone.
     assert!(a_lap < 600.0 * 1.12, "{a_lap} {}", follow.inside());
     assert!(majors < 100 && !follow.is_astray(), "{majors}");
+}
+
+#[test]
+fn what_is_changed_stays() {
+    let order: Vec<Id> = (0..1600).collect();
+    let mut machine = Machine { changed: (0..200).map(|at| at * 8).collect(), ..Machine::new(1000) };
+    let mut follow = Follow::new(&order, ROOM, 0);
+    follow.survey(&mut machine);
+    laps(8, &mut follow, &mut machine, &order);
+    let before = (machine.read, machine.written);
+    laps(4, &mut follow, &mut machine, &order);
+    let a_lap = ((machine.read - before.0) as f64 / 4.0, (machine.written - before.1) as f64 / 4.0);
+    // 75 of them would go each lap, as of the others.
+    assert!(a_lap.0 < 600.0 * 1.12 && a_lap.1 < 4.0, "{a_lap:?} {}", follow.inside());
+}
+
+#[test]
+fn a_thread_that_has_ended_holds_nothing_up() {
+    let order: Vec<Id> = (0..1600).collect();
+    let (mut follow, mut machine) = (Follow::new(&order, ROOM, 0), Machine::new(1000));
+    laps(4, &mut follow, &mut machine, &order);
+    let now = machine.now * 600_000;
+    follow.fault(Some(1599), 2, false, now);
+    touch(&mut follow, &mut machine, 0..200);
+    let held = |follow: &Follow| follow.front - follow.behind;
+    assert!(held(&follow) > 190, "one that runs and is seen no more does, for a while: {}", follow.inside());
+    machine.ended.insert(2);
+    touch(&mut follow, &mut machine, 200..210);
+    assert!(held(&follow) < 40, "{}", follow.inside());
 }
 
 #[test]
