@@ -182,13 +182,26 @@ fn unread(root: &Root, machine: &mut Machine) {
     }
     let cards = machine.tiers.iter_mut().filter(|tier| matches!(tier.kind, TierKind::Sd | TierKind::Emmc));
     for tier in cards {
-        let Some(host) = tier.hops.last().and_then(|hop| hop.detail.as_ref()) else { continue };
+        let Some(hop) = tier.hops.last() else { continue };
+        let Some(host) = &hop.detail else { continue };
+        let told = !tier.ceiling.is_unknown() && !hop.name.starts_with("at most");
         let ios = format!("/sys/kernel/debug/{host}/ios");
-        if root.bytes(&ios, 1) == Err(Why::NoPermission) {
-            machine.warnings.push(format!("The bus mode of {} is for root only ({ios}).", tier.name));
-            if tier.ceiling.is_unknown() {
-                tier.ceiling = Known::Unknown(Why::NoPermission);
+        match root.bytes(&ios, 1) {
+            Err(Why::NoPermission) => {
+                machine.warnings.push(format!("The bus mode of {} is for root only ({ios}).", tier.name));
+                if tier.ceiling.is_unknown() {
+                    tier.ceiling = Known::Unknown(Why::NoPermission);
+                }
             }
+            // A kernel without debugfs, or one on which nobody has mounted it.
+            Err(Why::NotReported) if !told && root.names("/sys/kernel/debug").is_empty() => {
+                let how = "mount -t debugfs none /sys/kernel/debug";
+                machine.warnings.push(format!(
+                    "The bus mode of {} is told in debugfs alone, which is not mounted ({how}).",
+                    tier.name
+                ));
+            }
+            _ => {}
         }
     }
 }

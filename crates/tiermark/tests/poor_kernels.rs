@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{Home, Need, Told, finish, holds, possible};
+use common::{Home, Need, Told, finish, holds, possible, sh};
 
 /// The program, with its call to `io_uring_setup` failing as told.
 fn without_ring(home: &Home, fails: &str, more: &[&str]) -> Told {
@@ -86,17 +86,49 @@ fn no_memory_cgroup() {
     assert_ne!(told.status.code(), Some(0));
 }
 
+/// Of a card the bus mode stands there alone.
 #[test]
-fn no_tracefs_and_no_debugfs() {
-    if !can("no_tracefs_and_no_debugfs") {
+fn no_debugfs() {
+    let home = Home::new();
+    let tree = home.path().join("tree");
+    sh(&format!("cp -r {}/../machine/tests/trees/pi4 {}", env!("CARGO_MANIFEST_DIR"), tree.display()));
+    let words = ["tiers", "--root", tree.to_str().unwrap()];
+    let told = home.run(&words).code(0);
+    assert!(told.out.contains("SD DDR50") && !told.out.contains("debugfs"), "{}", told.out);
+    std::fs::remove_dir_all(tree.join("sys/kernel/debug")).unwrap();
+    tells(&home.run(&words).code(0), &["bus mode of mmcblk0", "debugfs", "not mounted", "mount -t debugfs"]);
+}
+
+/// A load of Redis goes on, and says why its slowest requests have no cause.
+#[test]
+fn no_tracefs() {
+    let test = "no_tracefs";
+    let tools = [Need::Root, Need::Tool("unshare"), Need::Tool("strace"), Need::Tool("redis-server")];
+    if !tools.into_iter().all(|tool| possible(test, &[tool])) {
         return;
     }
     let home = Home::new();
-    let hidden = "for at in /sys/kernel/debug /sys/kernel/tracing; do mount -t tmpfs none $at; done";
-    where_mounted(&home, hidden, &["tiers"]).code(0);
+    let hidden = "for at in /sys/kernel/debug /sys/kernel/tracing; do [ ! -d $at ] || mount -t tmpfs none $at; done";
+    let script = format!("{hidden}; exec \"$@\"");
+    // It mounts tracefs for itself where nobody has; a kernel without it refuses that.
+    let lacks = [
+        "strace",
+        "-qq",
+        "-f",
+        "--seccomp-bpf",
+        "-o",
+        "/dev/null",
+        "-e",
+        "trace=fsopen",
+        "-e",
+        "inject=fsopen:error=ENODEV",
+    ];
+    let starter = [&["unshare", "-m", "sh", "-ec", &script, "sh"][..], &lacks].concat();
     let work = home.work();
-    let job = ["run", "job", "--on", work.to_str().unwrap(), "--set", "size=16M", "--set", "bytes=4M"];
-    where_mounted(&home, hidden, &job).code(0);
+    let mut words = vec!["load", "redis", "--on", work.to_str().unwrap(), "--rate", "500", "--runtime", "1s"];
+    words.extend(["--repeat", "1", "--threads", "1", "--link", "unix"]);
+    let told = finish(home.start_through(&starter, &words)).code(0);
+    tells(&told, &["tracepoints (tracefs) cannot be looked at", "No such device"]);
 }
 
 #[test]
