@@ -118,6 +118,7 @@ fn visited(visit: &Visit, mapped: bool, index: u32, started: f64) -> (StepRecord
         tokens,
         touched: Some(Bytes(TOUCHED)),
         besides: Some(Bytes(70 * MIB)),
+        room: Bytes(70 * MIB),
         mapped,
         threads: 4,
         busy: None,
