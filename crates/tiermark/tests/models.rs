@@ -72,7 +72,8 @@ fn each_situation_is_told_by_its_sentence() {
     assert!(seen.tokens.is_sorted() && !seen.lay.is_empty(), "{seen:?}");
     assert!(seen.lay.iter().any(|lay| lay.swap.0 > 20 << 20), "{:?}", seen.lay);
 
-    let mapped = decode(&place, &["--swap", "optane-pi5", "--memory", "72M", "--mapped"]);
+    // What is mapped leaves no swap to go to: room for more tokens would not fit.
+    let mapped = decode(&place, &["--swap", "optane-pi5", "--memory", "72M", "--mapped", "--context", "64"]);
     assert!(why(&mapped[0]).starts_with("clean file pages are dropped and read again"), "{}", why(&mapped[0]));
     assert_eq!(machine(), before);
     place.home.assert_clean(&work);
