@@ -1,4 +1,4 @@
-//! What it costs to have a program look on once a second, beside iostat and btop: `cargo bench -p tiermark --bench watching`. Each has
+//! What it costs to have a program look on once a second, beside iostat, dool and btop: `cargo bench -p tiermark --bench watching`. Each has
 //! the machine for twenty seconds, in turns; processor time in per cent of a core and the most memory, as `/proc` tells them.
 #![forbid(unsafe_code)]
 
@@ -39,9 +39,12 @@ fn main() -> io::Result<()> {
             process: "tiermark",
         },
     ];
-    for (name, line, process) in
-        [("iostat -x 1", "iostat -x 1".to_owned(), "iostat"), ("btop", terminal("btop -lc --utf-force"), "btop")]
-    {
+    let peers = [
+        ("iostat -x 1", "iostat -x 1".to_owned(), "iostat"),
+        ("dool 1", terminal("dool 1"), "dool"),
+        ("btop", terminal("btop -lc --utf-force"), "btop"),
+    ];
+    for (name, line, process) in peers {
         match found(process) {
             Some(program) => lookers.push(Looker { name, program, line, process }),
             None => println!("without {process}: it is not here"),
