@@ -80,7 +80,9 @@ fn mapped_weights_are_multiplied_several_times_as_fast_within_their_limit() {
     let before = machine();
     let decode = |options: &[&str]| {
         let shape = ["load", "decode", "--shape", "layers=5,embd=2048,quant=Q8_0", "--mapped", "--memory", "250M"];
-        let document = place.home.json(&[&shape[..], &["--swap", "disk-425", "--prompt", "2"], options].concat());
+        let document = place
+            .home
+            .json(&[&shape[..], &["--swap", "disk-425", "--prompt", "2", "--context", "64"], options].concat());
         let of = |key: &str| document["rows"][0][key].as_f64().unwrap();
         (of("tps"), of("bytes_per_token"), of("touched_per_token"))
     };

@@ -22,7 +22,10 @@ const SCHEMA: &str = "tiermark.pager-bench/1";
 /// As typed: what is measured, in full and in short. Each has four fifths of its memory.
 const WORK: [(&str, &str); 2] = [
     ("scan", "load swap --pattern cyclic --content random --size 1000M --memory 800M --runtime 25s"),
-    ("decode", "load decode --shape layers=12,embd=2048,quant=Q8_0 --memory 550M --tokens 40 --runtime 60s"),
+    (
+        "decode",
+        "load decode --shape layers=12,embd=2048,quant=Q8_0 --context 64 --memory 550M --tokens 40 --runtime 60s",
+    ),
 ];
 const QUICK: (&str, &str) =
     ("scan", "load swap --pattern cyclic --content random --size 400M --memory 320M --runtime 10s");
