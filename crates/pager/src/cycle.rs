@@ -88,14 +88,14 @@ impl Cycle {
     /// Gives each its rank: those that are kept first share the lowest, the others the rest, each spread over the cycle. What is there
     /// twice is kept or not wherever it is.
     fn rank(&mut self) {
-        let share = |place: &Entry| self.entries[self.first[place.unit as usize] as usize].first;
-        let firsts = self.entries.iter().filter(|entry| share(entry)).count();
-        let low = firsts as f32 / self.entries.len().max(1) as f32;
-        for at in 0..self.entries.len() {
-            let Entry { chance, first, .. } = self.entries[self.first[self.entries[at].unit as usize] as usize];
+        let decides: Vec<usize> = self.entries.iter().map(|entry| self.first[entry.unit as usize] as usize).collect();
+        self.firsts = decides.iter().filter(|at| self.entries[**at].first).count();
+        let low = self.firsts as f32 / decides.len().max(1) as f32;
+        for (at, by) in decides.into_iter().enumerate() {
+            let Entry { chance, first, .. } = self.entries[by];
             self.entries[at].rank = if first { chance * low } else { low + chance * (1.0 - low) };
         }
-        (self.firsts, self.unranked) = (firsts, false);
+        self.unranked = false;
     }
 
     fn index(&mut self) {

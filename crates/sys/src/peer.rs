@@ -172,9 +172,7 @@ impl Peer {
         }
         Ok(())
     }
-}
 
-impl Peer {
     /// Whether the page at this address has to be written when it goes: neither swap nor a file has it as it is. None where it is not
     /// in memory, or that may not be known.
     pub fn costs_a_write(&self, at: u64) -> Option<bool> {

@@ -121,9 +121,9 @@ fn serving(args: &LlmArgs, model: &str, (server, runner): (Server, Runner), at: 
     if matches!(serving.source, Source::File(_)) {
         serving.model = name;
     }
-    // A runner may know what we do not: it is told to try.
     // llama-server may have flash attention, with which values do not lie across the room.
     let room = if server == Server::Ollama { args.context } else { 0 };
+    // A runner may know what we do not: it is told to try.
     if let Ok(decoding) = workloads::decode::decoding(&serving.model, &header, given, args.tokens, room) {
         serving.touched = Some(decoding.touched());
         serving.cache = Some(decoding.cache_in_use(page()));
