@@ -3,6 +3,7 @@
 
 use crate::cycle::Cycle;
 use crate::keep::Keep;
+use crate::lag::Lag;
 use crate::units::{Id, UNIT};
 use std::collections::HashMap;
 
@@ -23,12 +24,6 @@ const OVERDUE: u64 = 5;
 const OVERDUE_LEAST: u64 = 2_000_000_000;
 /// Units of which another fault is no news.
 const NO_NEWS: usize = 16;
-/// Distance behind the slowest thread at which units go out, in units: at first, and at least.
-const LAG: f64 = 16.0;
-const LAG_LEAST: f64 = 4.0;
-const LAG_MOST: f64 = 128.0;
-/// Units sent out too soon, within a few MB, before more is left behind.
-const EARLY: u32 = 3;
 /// Looked at once more so many units before they are used.
 const NEAR: i64 = 24;
 /// Units looked at in one go.
@@ -104,7 +99,7 @@ pub struct Follow {
     room: u64,
     part: f32,
     keep: Keep,
-    lag: f64,
+    lag: Lag,
     threads: HashMap<u32, (i64, u64)>,
     jump: Option<(i64, u32)>,
     slice: (u64, u32, u32),
@@ -112,8 +107,6 @@ pub struct Follow {
     astray: bool,
     /// Places that go out because less is kept: the next, and how many are left.
     sweep: (usize, usize),
-    early_run: (i64, u32),
-    early_in_lap: u32,
     lap_began: (i64, u64),
     /// What a lap took before; since when there was none, and major faults since then outside of the cycle.
     lap_before: Option<u64>,
@@ -138,15 +131,13 @@ impl Follow {
             room,
             part: 0.0,
             keep: Keep::default(),
-            lag: LAG,
+            lag: Lag::default(),
             threads: HashMap::new(),
             jump: None,
             slice: (now, 0, 0),
             news: [Id::MAX; NO_NEWS],
             astray: false,
             sweep: (0, n),
-            early_run: (0, 0),
-            early_in_lap: 0,
             lap_began: (0, now),
             lap_before: None,
             no_lap: (now, 0),
@@ -182,7 +173,7 @@ impl Follow {
     fn resize(&mut self) {
         self.window = (self.room / 72).clamp(4 << 20, 16 << 20);
         let all = self.cycle.bytes().max(1);
-        let moving = |part: f64| self.window + ((1.0 - part) * self.lag * UNIT as f64) as u64;
+        let moving = |part: f64| self.window + ((1.0 - part) * self.lag.units() * UNIT as f64) as u64;
         let kept = self.keep.bytes(self.room, moving(f64::from(self.part)));
         let part = if self.room >= all + moving(1.0) + self.keep.slack() { 1.0 } else { kept as f32 / all as f32 };
         let part = part.clamp(0.0, 1.0);
@@ -227,7 +218,7 @@ impl Follow {
     }
 
     fn back(&self) -> i64 {
-        (self.lag as i64 + 512).min(self.len() / 3)
+        (self.lag.units() as i64 + 512).min(self.len() / 3)
     }
 
     /// A fault of the program: at this unit, if it is one that is known, by this thread, at this time.
@@ -289,17 +280,9 @@ impl Follow {
             return;
         }
         self.tally.early += 1;
-        self.early_in_lap += 1;
-        // One that was early before is always so.
-        if (self.front - place) as f64 > 2.0 * self.lag + LAG || self.cycle.is_early(index) {
+        let (front, len) = (self.front, self.len());
+        if self.lag.early(front - place, front, len, || self.cycle.is_early(index)) {
             self.cycle.keep_first(index);
-            return;
-        }
-        let (at, count) = self.early_run;
-        self.early_run = if self.front - at < 64 { (at, count + 1) } else { (self.front, 1) };
-        if self.early_run.1 >= EARLY {
-            self.early_run = (self.front, 0);
-            self.lag = (self.lag * 1.5).min(LAG_MOST).min(self.len() as f64 / 8.0);
         }
     }
 
@@ -353,9 +336,7 @@ impl Follow {
         self.tally.lap = now.saturating_sub(self.lap_began.1);
         self.lap_began = (self.front, now);
         self.no_lap = (now, 0);
-        if std::mem::take(&mut self.early_in_lap) as f64 <= 2.0 + self.len() as f64 / 400.0 {
-            self.lag = (self.lag * 0.7).max(LAG_LEAST);
-        }
+        self.lag.lap(self.len());
         let kept = self.kept();
         self.keep.lap(self.room, kept);
         if let Some(moved) = self.cycle.renew(UNIT as u32) {
@@ -368,7 +349,7 @@ impl Follow {
             let to = |place: i64| place.div_euclid(old) * new + moved[place.rem_euclid(old) as usize] as i64;
             (self.front, self.asked, self.behind) = (to(self.front), to(self.asked), to(self.behind));
             self.lap_began.0 = to(self.lap_began.0);
-            self.early_run = (self.front, 0);
+            self.lag.renewed(self.front);
             self.near = to(self.near);
             self.threads.values_mut().for_each(|(place, _)| *place = to(*place));
             self.asked = self.asked.max(self.front + 1);
@@ -416,7 +397,7 @@ impl Follow {
 
     fn send_out(&mut self, world: &mut impl World, now: u64) {
         self.slow_now = self.slowest(world, now);
-        let until = self.slow_now - self.lag as i64;
+        let until = self.slow_now - self.lag.units() as i64;
         for _ in 0..AT_ONCE {
             if self.behind >= until {
                 break;
@@ -621,7 +602,7 @@ impl Follow {
             self.room as f64 / 1e6,
             self.part,
             self.keep.slack() as f64 / 1e6,
-            self.lag,
+            self.lag.units(),
             self.threads.len(),
             self.tally.asked as f64 / 1e6,
             self.tally.sent as f64 / 1e6,

@@ -8,6 +8,7 @@ mod follow;
 mod hand;
 mod history;
 mod keep;
+mod lag;
 mod limits;
 mod maps;
 mod memory;
