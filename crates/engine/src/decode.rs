@@ -1,6 +1,6 @@
 //! A language model's decoding without the model: weights that mean nothing, multiplied in the order in which one token needs
 //! them. All threads work at one tensor at a time, take its rows a few at a time as llama.cpp's do, and wait for each other
-//! before the next; so a page that is missing keeps one of them, and soon all, as it would there.
+//! before the next; so a page that is missing keeps one of them, and soon all, as it would there. All but one are new for each token.
 
 use crate::token::{attend, choose, write_graph};
 use crate::{Control, Ended, EngineError, Outcome, Sink};
@@ -27,6 +27,8 @@ const LOOK: Duration = Duration::from_millis(20);
 /// 4.5 ms, and each takes 8 to 10 of a processor that had something to do (`perf sched`): 5 % of a small model's time.
 const WATCH: Duration = Duration::from_micros(20);
 const WATCHES: u32 = 50;
+/// Of each thread: what it calls is shallow.
+const STACK: usize = 256 << 10;
 /// A multiplication takes whole blocks of so many bytes.
 const BLOCK: u64 = 256;
 
@@ -63,29 +65,22 @@ pub fn decode(
         barrier: Barrier::new(threads),
         stop: AtomicBool::new(false),
         stopped: AtomicBool::new(false),
-        at_it: AtomicUsize::new(threads),
+        over: AtomicBool::new(false),
         touched: AtomicU64::new(0),
         tokens: Mutex::new(Vec::new()),
         made: Condvar::new(),
         begun: Instant::now(),
     };
     let mut account = Account::new(job.interval);
-    let used: Vec<(sys::thread::Usage, Duration)> = std::thread::scope(|scope| {
-        let mut hands = Vec::with_capacity(threads);
-        for _ in 0..threads {
-            let hand = std::thread::Builder::new().spawn_scoped(scope, || work.hand());
-            hands.push(hand.map_err(|source| {
-                // Those that run wait for all, who will never be there.
-                work.barrier.abandoned.store(true, Relaxed);
-                EngineError::System { what: "a thread that multiplies", source }
-            })?);
-        }
+    let spent = std::thread::scope(|scope| {
+        let no_thread = |source| EngineError::System { what: "a thread that multiplies", source };
+        let hand = std::thread::Builder::new().spawn_scoped(scope, || work.tokens(threads)).map_err(no_thread)?;
         let watch = std::thread::Builder::new().spawn_scoped(scope, || work.watch());
         watch.map_err(|source| {
             work.stop.store(true, Relaxed);
             EngineError::System { what: "a thread that looks after the others", source }
         })?;
-        while !hands.iter().all(|hand| hand.is_finished()) {
+        while !hand.is_finished() {
             std::thread::sleep(LOOK);
             let over = job.stop.time.is_some_and(|time| work.begun.elapsed() >= Duration::from_nanos(time.0));
             // One token is the least that can be said something about.
@@ -94,12 +89,7 @@ pub fn decode(
             }
             account.look(&work, sink);
         }
-        Ok::<_, EngineError>(
-            hands
-                .into_iter()
-                .map(|hand| hand.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-                .collect(),
-        )
+        hand.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)).map_err(no_thread)
     })?;
     account.close(&work, sink);
     let tokens = work.tokens.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -108,10 +98,6 @@ pub fn decode(
         false if control.cancel.load(Relaxed) => Ended::Cancelled,
         false => Ended::Time,
     };
-    let sum = |which: fn(&sys::thread::Usage) -> Duration| {
-        Nanos(used.iter().map(|(usage, _)| which(usage).as_nanos() as u64).sum())
-    };
-    let busy = Nanos(used.iter().map(|(_, busy)| busy.as_nanos() as u64).sum());
     let outcome = Outcome {
         engine: EngineUse {
             asked: job.engine,
@@ -124,15 +110,15 @@ pub fn decode(
         read: account.all,
         write: Side::default(),
         faults: Latencies::lazy(),
-        cpu_user: sum(|usage| usage.user),
-        cpu_system: sum(|usage| usage.system),
+        cpu_user: spent.user.into(),
+        cpu_system: spent.system.into(),
         each: Vec::new(),
         slowest: Vec::new(),
         commands: Vec::new(),
         began: 0,
         notes: Vec::new(),
     };
-    Ok(Decoded { outcome, tokens, busy })
+    Ok(Decoded { outcome, tokens, busy: spent.busy.into() })
 }
 
 fn fits(decoding: &Decoding, weights: u64, cache: u64) -> Result<(), EngineError> {
@@ -162,8 +148,8 @@ struct Work<'a> {
     stop: AtomicBool,
     /// Set at a barrier, so that all threads see it at the same place.
     stopped: AtomicBool,
-    /// Threads that have not ended.
-    at_it: AtomicUsize,
+    /// No more tokens are made.
+    over: AtomicBool,
     touched: AtomicU64,
     tokens: Mutex<Vec<Nanos>>,
     /// Another token is there.
@@ -172,50 +158,75 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// One thread's part of everything.
-    fn hand(&self) -> (sys::thread::Usage, Duration) {
+    /// Token after token. The other threads are new for each, as they are where nobody gave llama.cpp a pool of them
+    /// (`ggml_graph_compute`): a processor that had nothing to do meanwhile has to be woken.
+    fn tokens(&self, threads: usize) -> std::io::Result<Spent> {
+        let _over = Over(self);
+        let mut spent = Spent::default();
+        for token in 0..self.decoding.tokens {
+            std::thread::scope(|scope| {
+                let other = || (self.graph(token), sys::thread::usage());
+                let start = |_| std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, other);
+                let others: std::io::Result<Vec<_>> = (1..threads).map(start).collect();
+                if others.is_err() {
+                    // Those that run wait for all, who will never be there.
+                    self.barrier.abandoned.store(true, Relaxed);
+                }
+                spent.busy += self.graph(token);
+                for other in others? {
+                    let (busy, usage) = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                    spent.busy += busy;
+                    spent.add(&usage);
+                }
+                Ok::<_, std::io::Error>(())
+            })?;
+            if self.stopped.load(Relaxed) {
+                break;
+            }
+            self.between(token);
+            self.tokens.lock().unwrap_or_else(PoisonError::into_inner).push(self.begun.elapsed().into());
+            self.made.notify_one();
+        }
+        spent.add(&sys::thread::usage());
+        Ok(spent)
+    }
+
+    /// One thread's part of a token, or of the whole prompt, which gives the first one: the time that it was busy.
+    fn graph(&self, token: u32) -> Duration {
         let _released = Released(self);
         let mut busy = Duration::ZERO;
         let elements = |piece: &Piece| piece.row.0 as usize * usize::from(piece.packed);
         let mut vector = vec![1.0; self.decoding.pieces.iter().map(elements).max().unwrap_or(0)];
-        for token in 0..self.decoding.tokens {
-            // The prompt as a whole gives the first token.
-            let times = if token == 0 { self.decoding.prompt.max(1) } else { 1 };
-            let before = u64::from(self.decoding.prompt.max(1)) - 1 + u64::from(token);
-            for (index, piece) in self.decoding.pieces.iter().enumerate() {
-                let begun = sys::thread::cpu_time();
-                self.piece(index, piece, token, times, before);
-                busy += sys::thread::cpu_time() - begun;
-                self.barrier.wait(|| {
-                    self.next[index].store(0, Relaxed);
-                    self.stopped.store(self.stop.load(Relaxed), Relaxed);
-                });
-                // Norms, rotations, sums and conversions have something to do, each by one thread while the others wait; as many
-                // nodes are mere views.
-                for wait in 0..WAITS {
-                    self.barrier.wait(|| {
-                        if wait % 2 == 0 {
-                            normalise(&mut vector[..elements(piece)]);
-                        }
-                    });
-                }
-                if self.stopped.load(Relaxed) || self.barrier.abandoned.load(Relaxed) {
-                    return (sys::thread::usage(), busy);
-                }
-            }
+        let times = if token == 0 { self.decoding.prompt.max(1) } else { 1 };
+        let before = u64::from(self.decoding.prompt.max(1)) - 1 + u64::from(token);
+        for (index, piece) in self.decoding.pieces.iter().enumerate() {
+            let begun = sys::thread::cpu_time();
+            self.piece(index, piece, token, times, before);
+            busy += sys::thread::cpu_time() - begun;
             self.barrier.wait(|| {
-                self.between(token);
-                self.tokens.lock().unwrap_or_else(PoisonError::into_inner).push(self.begun.elapsed().into());
-                self.made.notify_one();
+                self.next[index].store(0, Relaxed);
+                self.stopped.store(self.stop.load(Relaxed), Relaxed);
             });
+            // Norms, rotations, sums and conversions have something to do, each by one thread while the others wait; as many
+            // nodes are mere views.
+            for wait in 0..WAITS {
+                self.barrier.wait(|| {
+                    if wait % 2 == 0 {
+                        normalise(&mut vector[..elements(piece)]);
+                    }
+                });
+            }
+            if self.stopped.load(Relaxed) || self.barrier.abandoned.load(Relaxed) {
+                break;
+            }
         }
-        (sys::thread::usage(), busy)
+        busy
     }
 
     /// Looks after the threads at the beginning of each token, and does nothing.
     fn watch(&self) {
         let mut seen = None;
-        while self.at_it.load(Relaxed) > 0 {
+        while !self.over.load(Relaxed) {
             let tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
             let next = self.made.wait_timeout_while(tokens, LOOK, |tokens| seen == Some(tokens.len()));
             let made = next.unwrap_or_else(PoisonError::into_inner).0.len();
@@ -372,12 +383,35 @@ impl Barrier {
     }
 }
 
+/// CPU time of all threads, and what of it was at the weights.
+#[derive(Default)]
+struct Spent {
+    user: Duration,
+    system: Duration,
+    busy: Duration,
+}
+
+impl Spent {
+    fn add(&mut self, usage: &sys::thread::Usage) {
+        self.user += usage.user;
+        self.system += usage.system;
+    }
+}
+
+/// Tells whoever looks on that there is an end.
+struct Over<'a>(&'a Work<'a>);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.over.store(true, Relaxed);
+    }
+}
+
 /// Lets the others go on when a thread comes to an end that nobody foresaw, for whom they would wait for ever.
 struct Released<'a>(&'a Work<'a>);
 
 impl Drop for Released<'_> {
     fn drop(&mut self) {
-        self.0.at_it.fetch_sub(1, Relaxed);
         if std::thread::panicking() {
             self.0.barrier.abandoned.store(true, Relaxed);
         }

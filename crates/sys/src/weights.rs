@@ -1,7 +1,6 @@
 //! Numbers in memory that are only multiplied: what a language model does with its weights for each token. They are a
-//! [`Region`] that nobody stores to any more, or pages of a file; each byte is one weight of eight bits or two of four. Weights of
-//! eight bits lie in blocks with a scale, as ggml's `Q8_0`, and are multiplied as ggml does: where memory is quick, that is what
-//! takes the time.
+//! [`Region`] that nobody stores to any more, or pages of a file. They lie in blocks with a scale, as ggml's `Q8_0` or `Q4_0`, and are
+//! multiplied as ggml does: where memory is quick, that is what takes the time.
 
 use crate::region::Region;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munlock, munmap};
@@ -9,11 +8,9 @@ use std::fs::File;
 use std::io;
 use std::ptr::NonNull;
 
-/// Weights that are multiplied with the same numbers again and again: a row of a model's is as long or longer.
-const BLOCK: usize = 256;
-
-/// Weights with one scale, and the bytes that they take with it (`block_q8_0` in ggml-common.h).
-const SCALED: usize = 34;
+/// Bytes of 32 weights with their scale: of eight bits (`block_q8_0` in ggml-common.h), of four (`block_q4_0`).
+const EIGHTS: usize = 34;
+const FOURS: usize = 18;
 /// Blocks of what they are multiplied with: a row of 2048.
 const ROW: usize = 64;
 
@@ -63,7 +60,7 @@ impl Weights {
     }
 
     /// The sum of the products of the weights in `len` bytes from `at` on with numbers that are always the same, whole blocks
-    /// of them (34 bytes with a scale, or 256 where `packed` is 2: each byte holds two weights of four bits). What comes out means
+    /// of them (34 bytes, or 18 where `packed` is 2: each byte holds two weights of four bits). What comes out means
     /// nothing, and cannot be had without reading every byte.
     ///
     /// # Panics
@@ -78,7 +75,7 @@ impl Weights {
         // SAFETY: inside the mapping, by the assertion. Nobody stores to a region that was given up for this, and a file that
         // somebody else changes meanwhile gives another sum, which is of no use either way.
         let weights = unsafe { std::slice::from_raw_parts(start.add(at), len) };
-        if packed > 1 { packed_products(weights) } else { scaled_products(weights) }
+        products(weights, packed > 1) as i32
     }
 }
 
@@ -91,58 +88,12 @@ impl Drop for Weights {
     }
 }
 
-/// The numbers that weights are multiplied with: small ones of both signs.
-static ACTIVATIONS: [i16; 2 * BLOCK] = {
-    let mut all = [0; 2 * BLOCK];
+/// A row that weights are multiplied with, as it lies in memory: scales and small numbers of both signs.
+static BY: [[u8; EIGHTS]; ROW] = {
+    let mut all = [[0; EIGHTS]; ROW];
     let mut i = 0;
-    while i < all.len() {
-        all[i] = ((i * 37) % 127) as i16 - 63;
-        i += 1;
-    }
-    all
-};
-
-#[inline(always)]
-fn blocks(weights: &[u8], sum: impl Fn(&[u8; BLOCK], &[i16; 2 * BLOCK]) -> i32) -> i32 {
-    weights.as_chunks::<BLOCK>().0.iter().fold(0_i32, |all, block| all.wrapping_add(sum(block, &ACTIVATIONS)))
-}
-
-#[inline(always)]
-fn pairs(block: &[u8; BLOCK], by: &[i16; 2 * BLOCK]) -> i32 {
-    // Both halves apart: compilers make one instruction of products of 16 bits that are summed in pairs.
-    let (mut low, mut high) = (0, 0);
-    for i in 0..BLOCK {
-        low += i32::from(i16::from(block[i] & 15)) * i32::from(by[i]);
-    }
-    for i in 0..BLOCK {
-        high += i32::from(i16::from(block[i] >> 4)) * i32::from(by[BLOCK + i]);
-    }
-    low + high
-}
-
-/// By the widest registers that this CPU has: the compiler's own are those of the oldest CPU that this program runs on.
-#[inline]
-fn packed_products(weights: &[u8]) -> i32 {
-    #[cfg(target_arch = "x86_64")]
-    if std::arch::is_x86_feature_detected!("avx2") {
-        // SAFETY: the CPU has what the function was compiled for.
-        return unsafe { pairs_wide(weights) };
-    }
-    blocks(weights, pairs)
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn pairs_wide(weights: &[u8]) -> i32 {
-    blocks(weights, pairs)
-}
-
-/// A row that weights with scales are multiplied with, as it lies in memory: scales and small numbers of both signs.
-static SCALED_BY: [[u8; SCALED]; ROW] = {
-    let mut all = [[0; SCALED]; ROW];
-    let mut i = 0;
-    while i < ROW * SCALED {
-        all[i / SCALED][i % SCALED] = (((i * 37) % 127) as i8 - 63) as u8;
+    while i < ROW * EIGHTS {
+        all[i / EIGHTS][i % EIGHTS] = (((i * 37) % 127) as i8 - 63) as u8;
         i += 1;
     }
     all
@@ -163,30 +114,28 @@ static SCALES: [f32; SCALE as usize + 1] = {
 };
 
 #[inline(always)]
-fn scale(block: &[u8; SCALED]) -> f32 {
+fn scale<const LEN: usize>(block: &[u8; LEN]) -> f32 {
     SCALES[usize::from(u16::from_le_bytes([block[0], block[1]]) & SCALE)]
 }
 
-fn scaled_products(weights: &[u8]) -> i32 {
+/// By the widest registers that this CPU has: the compiler's own are those of the oldest CPU that this program runs on.
+#[inline]
+fn products(weights: &[u8], packed: bool) -> f32 {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma") {
-        // SAFETY: the CPU has what the function was compiled for.
-        return unsafe { scaled_wide(weights) } as i32;
+        // SAFETY: the CPU has what the functions were compiled for.
+        return unsafe { if packed { wide::<FOURS>(weights) } else { wide::<EIGHTS>(weights) } };
     }
-    scaled(weights) as i32
+    if packed { narrow(weights, fours) } else { narrow(weights, eights) }
 }
 
 /// Eight sums side by side, each of every eighth weight of a block: compilers make wide instructions of that.
-fn scaled(weights: &[u8]) -> f32 {
+#[inline(always)]
+fn narrow<const LEN: usize>(weights: &[u8], products: impl Fn(&[u8; LEN], &[u8; EIGHTS]) -> [i32; 8]) -> f32 {
     let mut sums = [0.0_f32; 8];
-    for (block, by) in weights.as_chunks::<SCALED>().0.iter().zip(SCALED_BY.iter().cycle()) {
+    for (block, by) in weights.as_chunks::<LEN>().0.iter().zip(BY.iter().cycle()) {
         let factor = scale(block) * scale(by);
-        let mut eight = [0_i32; 8];
-        for (weights, by) in block[2..].as_chunks::<8>().0.iter().zip(by[2..].as_chunks::<8>().0) {
-            for i in 0..8 {
-                eight[i] += i32::from(i16::from(weights[i] as i8) * i16::from(by[i] as i8));
-            }
-        }
+        let eight = products(block, by);
         for i in 0..8 {
             sums[i] += factor * eight[i] as f32;
         }
@@ -194,20 +143,54 @@ fn scaled(weights: &[u8]) -> f32 {
     sums.iter().sum()
 }
 
-/// The same, in the instructions that ggml has for it (`ggml_vec_dot_q8_0_q8_0` for AVX2): a processor has so many reads under way at
-/// once as fit between those.
+#[inline(always)]
+fn eights(block: &[u8; EIGHTS], by: &[u8; EIGHTS]) -> [i32; 8] {
+    let mut sums = [0; 8];
+    for (weights, by) in block[2..].as_chunks::<8>().0.iter().zip(by[2..].as_chunks::<8>().0) {
+        for i in 0..8 {
+            sums[i] += i32::from(i16::from(weights[i] as i8) * i16::from(by[i] as i8));
+        }
+    }
+    sums
+}
+
+/// The first sixteen weights of a block are the lower halves of its bytes, and all are 8 too large.
+#[inline(always)]
+fn fours(block: &[u8; FOURS], by: &[u8; EIGHTS]) -> [i32; 8] {
+    let mut sums = [0; 8];
+    let (low, high) = by[2..].split_at(16);
+    let by = low.as_chunks::<8>().0.iter().zip(high.as_chunks::<8>().0);
+    for (weights, (low, high)) in block[2..].as_chunks::<8>().0.iter().zip(by) {
+        for i in 0..8 {
+            sums[i] += i32::from((i16::from(weights[i] & 15) - 8) * i16::from(low[i] as i8));
+            sums[i] += i32::from((i16::from(weights[i] >> 4) - 8) * i16::from(high[i] as i8));
+        }
+    }
+    sums
+}
+
+/// The same, in the instructions that ggml has for it (`ggml_vec_dot_q8_0_q8_0` and `ggml_vec_dot_q4_0_q8_0` for AVX2): a processor
+/// has so many reads under way at once as fit between those.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
-fn scaled_wide(weights: &[u8]) -> f32 {
+fn wide<const LEN: usize>(weights: &[u8]) -> f32 {
     use std::arch::x86_64::*;
     // SAFETY: 32 of the block's 34 bytes.
-    let numbers = |block: &[u8; SCALED]| unsafe { _mm256_loadu_si256(block.as_ptr().add(2).cast()) };
+    let eights = |block: &[u8]| unsafe { _mm256_loadu_si256(block[2..EIGHTS].as_ptr().cast()) };
     let ones = _mm256_set1_epi16(1);
     let mut sums = _mm256_setzero_ps();
-    for row in weights.as_chunks::<SCALED>().0.chunks(ROW) {
-        for (block, by) in row.iter().zip(&SCALED_BY) {
+    for row in weights.as_chunks::<LEN>().0.chunks(ROW) {
+        for (block, by) in row.iter().zip(&BY) {
             let factor = _mm256_set1_ps(scale(block) * scale(by));
-            let (weights, by) = (numbers(block), numbers(by));
+            let weights = if LEN == FOURS {
+                // SAFETY: 16 of the block's 18 bytes.
+                let packed = unsafe { _mm_loadu_si128(block[2..FOURS].as_ptr().cast()) };
+                let halves = _mm256_set_m128i(_mm_srli_epi16::<4>(packed), packed);
+                _mm256_sub_epi8(_mm256_and_si256(halves, _mm256_set1_epi8(15)), _mm256_set1_epi8(8))
+            } else {
+                eights(block)
+            };
+            let by = eights(by);
             let pairs = _mm256_maddubs_epi16(_mm256_sign_epi8(weights, weights), _mm256_sign_epi8(by, weights));
             sums = _mm256_fmadd_ps(factor, _mm256_cvtepi32_ps(_mm256_madd_epi16(pairs, ones)), sums);
         }
@@ -234,17 +217,22 @@ mod tests {
     fn a_sum_of_products_is_one() {
         let (region, bytes) = filled(8192);
         let weights = Weights::of(region);
-        let by = |i: usize| i32::from(ACTIVATIONS[i]);
-        let low = |i: usize| i32::from(bytes[i] & 15) * by(i % BLOCK);
-        let high = |i: usize| i32::from(bytes[i] >> 4) * by(BLOCK + i % BLOCK);
-        assert_eq!(weights.multiply(0, 2048, 2), (0..2048).map(|i| low(i) + high(i)).sum::<i32>());
-        // With the narrow registers, too.
-        assert_eq!(blocks(&bytes[..2048], pairs), weights.multiply(0, 2048, 2));
-        let (narrow, wide) = (scaled(&bytes[..2176]), weights.multiply(0, 2176, 1));
-        assert!((f64::from(narrow) - f64::from(wide)).abs() < 1e-3 * f64::from(narrow).abs() + 2.0, "{narrow} {wide}");
-        let one: i32 = (2..34).map(|i| i32::from(bytes[i] as i8) * i32::from(SCALED_BY[0][i] as i8)).sum();
-        let scales = scale(bytes.first_chunk().unwrap()) * scale(&SCALED_BY[0]);
+        let by = |i: usize| i32::from(BY[0][2 + i] as i8);
+        let scales = scale(bytes.first_chunk::<2>().unwrap()) * scale(&BY[0]);
+        let one: i32 = (0..32).map(|i| i32::from(bytes[2 + i] as i8) * by(i)).sum();
         assert_eq!(weights.multiply(0, 34, 1), (one as f32 * scales) as i32);
+        let four = |i: usize| i32::from(if i < 16 { bytes[2 + i] & 15 } else { bytes[i - 14] >> 4 }) - 8;
+        let one: i32 = (0..32).map(|i| four(i) * by(i)).sum();
+        assert_eq!(weights.multiply(0, 18, 2), (one as f32 * scales) as i32);
+        // With the narrow registers, too.
+        let near = |narrow: f32, wide: i32| {
+            assert!(
+                (f64::from(narrow) - f64::from(wide)).abs() < 1e-3 * f64::from(narrow).abs() + 2.0,
+                "{narrow} {wide}"
+            );
+        };
+        near(narrow(&bytes[..2176], eights), weights.multiply(0, 2176, 1));
+        near(narrow(&bytes[..2304], fours), weights.multiply(0, 2304, 2));
     }
 
     #[test]
