@@ -21,6 +21,7 @@ mod memory;
 mod missing;
 mod noise;
 mod origin;
+mod pager;
 mod stability;
 pub(crate) mod swap;
 mod sweep;
@@ -171,7 +172,7 @@ pub(crate) fn of_check(scene: &Scene<'_, '_>) -> Findings {
 /// Lets those families look that judge what was measured, and not the machine or a step that only a check has. That figures
 /// are simulated or quoted stands beside every run.
 pub(crate) fn of_method(scene: &Scene<'_, '_>) -> Vec<Finding> {
-    let families: [Find; 13] = [
+    let families: [Find; 14] = [
         origin::inconsistent,
         capacity::find,
         layer::find,
@@ -185,6 +186,7 @@ pub(crate) fn of_method(scene: &Scene<'_, '_>) -> Vec<Finding> {
         zram::find,
         depth::find,
         sweep::find,
+        pager::find,
     ];
     Findings { drafts: drafts(&families, scene) }.once(0)
 }

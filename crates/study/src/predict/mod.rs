@@ -28,6 +28,7 @@ pub use figures::predict;
 pub use law::random_misses;
 pub use measured::probe_of;
 pub use need::{Need, Usage};
+pub(crate) use paged::round_s;
 pub use paged::{paged_with_probe, predict_paged};
 pub use probe::{Backing, Probe, ProbePoint, predict_with_probe, share_to_probe};
 pub use table::{Row, Versus, predict_table, versus};

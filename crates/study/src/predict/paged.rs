@@ -56,11 +56,8 @@ fn paged(need: &Need, rate: &Known<f64>, seconds: [f64; 2], (least, most): (Byte
     let Some(rate) = rate.get().copied().filter(|rate| *rate > 0.0) else {
         return Predicted::unknown("rate unknown", "how fast its disk reads in sequence is not known".to_owned());
     };
-    let again = |left: Bytes, kept: f64| (cycle.0 as f64 - kept * left.0 as f64).max(0.0);
-    let reads = [again(least, KEPT[0]), again(most, KEPT[1])];
-    // Both go on at once: the slower of them is the time of a token.
-    let tps = |end: usize, beside: f64| 1.0 / (seconds[end] / beside).max(reads[end] / (REACHED[end] * rate * 1e6));
-    let (low, high) = (tps(0, BESIDE), tps(1, 1.0));
+    let reads = [read_again(cycle, least, KEPT[0]), read_again(cycle, most, KEPT[1])];
+    let [low, high] = round_s(cycle, (least, most), rate, seconds).map(f64::recip);
     let bytes = between(Bytes(reads[1] as u64), Bytes(reads[0] as u64));
     let why = format!(
         "the pager keeps what fits of {}: every token reads {bytes} ahead at up to {} MB/s",
@@ -68,6 +65,21 @@ fn paged(need: &Need, rate: &Known<f64>, seconds: [f64; 2], (least, most): (Byte
         significant(rate)
     );
     Predicted { tps: Known::Is((low * high).sqrt()), tps_low: Known::Is(low), tps_high: Known::Is(high), why }
+}
+
+/// Bytes that have to be read again in each round where so much of what is left is kept.
+fn read_again(cycle: Bytes, left: Bytes, kept: f64) -> f64 {
+    (cycle.0 as f64 - kept * left.0 as f64).max(0.0)
+}
+
+/// A round through `cycle` in the same order again and again, with so much memory for it (least and most), from a disk of this
+/// sequential rate: seconds at worst and at best. `work_s` is the program's own part, which goes on beside the reading: the slower of
+/// the two is what a round takes.
+pub(crate) fn round_s(cycle: Bytes, (least, most): (Bytes, Bytes), mbps: f64, work_s: [f64; 2]) -> [f64; 2] {
+    let round = |end: usize, left, beside: f64| {
+        (work_s[end] / beside).max(read_again(cycle, left, KEPT[end]) / (REACHED[end] * mbps * 1e6))
+    };
+    [round(0, least, BESIDE), round(1, most, 1.0)]
 }
 
 #[cfg(test)]
