@@ -1,12 +1,13 @@
-//! What Prometheus reads of a Redis server under load: the server's figures under the names of redis_exporter, the kernel's under
-//! those of node_exporter, and those of the load generator, as a page that is served while the load runs. A dashboard for Grafana
-//! that asks for these names goes with it.
+//! What Prometheus reads while something runs, as a page that is served on loopback. Of a Redis server under load: its figures under
+//! the names of redis_exporter, the kernel's under those of node_exporter, those of the load generator, and a dashboard for Grafana
+//! that asks for these names. Of the pager: how each process stands that it helps.
 #![forbid(unsafe_code)]
 
 mod error;
 pub mod kernel;
 mod live;
 pub mod load;
+pub mod pager;
 pub mod redis;
 mod server;
 pub mod text;

@@ -1,7 +1,6 @@
 //! The page on loopback. Whoever reads it costs the text's writing and nothing more: all figures are at hand.
 
 use crate::error::ExpositionError;
-use crate::live::Live;
 use crate::text::Format;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -28,11 +27,11 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens there; nothing of a run has begun yet.
+    /// Listens there, and answers with what `page` is when it is asked; nothing of a run has begun yet.
     ///
     /// # Errors
     /// [`ExpositionError::Listen`], [`ExpositionError::Serve`].
-    pub fn start(at: SocketAddr, live: Live) -> Result<Self, ExpositionError> {
+    pub fn start(at: SocketAddr, page: impl Fn(Format) -> String + Send + 'static) -> Result<Self, ExpositionError> {
         let listen = |why| ExpositionError::Listen { at, why };
         let listener = TcpListener::bind(at).map_err(listen)?;
         let bound = listener.local_addr().map_err(listen)?;
@@ -44,7 +43,7 @@ impl Server {
             // Ended by `unblock`.
             while let Ok(request) = asked.recv() {
                 // Whoever does not wait for the answer misses it.
-                let _ = respond(request, &live);
+                let _ = respond(request, &page);
             }
         };
         let spawned = thread::Builder::new().name("metrics".to_owned()).spawn(answer);
@@ -66,7 +65,7 @@ impl Drop for Server {
     }
 }
 
-fn respond(request: Request, live: &Live) -> std::io::Result<()> {
+fn respond(request: Request, page: impl Fn(Format) -> String) -> std::io::Result<()> {
     let path = request.url().split('?').next().unwrap_or_default();
     if !matches!(request.method(), Method::Get | Method::Head) {
         return plain(request, 405, "this page is only read: GET /metrics\n");
@@ -76,7 +75,7 @@ fn respond(request: Request, live: &Live) -> std::io::Result<()> {
     }
     let accept = request.headers().iter().find(|header| header.field.equiv("Accept"));
     let format = Format::accepted(accept.map_or("", |header| header.value.as_str()));
-    let response = Response::from_string(live.page(format));
+    let response = Response::from_string(page(format));
     let kind = Header::from_bytes("Content-Type", format.content_type());
     request.respond(kind.into_iter().fold(response, Response::with_header))
 }
@@ -88,6 +87,7 @@ fn plain(request: Request, status: u16, text: &str) -> std::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::live::Live;
     use std::io::{Read, Write};
     use std::net::TcpStream;
     use std::time::{Duration, Instant};
@@ -102,7 +102,8 @@ mod tests {
 
     #[test]
     fn the_page_is_read_and_nothing_else() {
-        let server = Server::start("127.0.0.1:0".parse().unwrap(), Live::new()).unwrap();
+        let page = |format| Live::new().page(format);
+        let server = Server::start("127.0.0.1:0".parse().unwrap(), page).unwrap();
         let at = server.at;
         assert_eq!(server.url(), format!("http://{at}/metrics"));
         let get = |more: &str| ask(at, &format!("GET /metrics HTTP/1.1\nHost: x\nConnection: close\n{more}\n"));
@@ -113,12 +114,12 @@ mod tests {
         assert!(answer.contains("application/openmetrics-text; version=1.0.0") && answer.contains("# EOF"), "{answer}");
         assert!(ask(at, "GET / HTTP/1.1\nHost: x\nConnection: close\n\n").starts_with("HTTP/1.1 404"));
         assert!(ask(at, "DELETE /metrics HTTP/1.1\nHost: x\nConnection: close\n\n").starts_with("HTTP/1.1 405"));
-        let taken = Server::start(at, Live::new()).map(drop).unwrap_err();
+        let taken = Server::start(at, page).map(drop).unwrap_err();
         assert!(taken.to_string().contains(&at.to_string()) && !taken.is_usage(), "{taken}");
         drop(server);
         // Nobody listens any more, once the library's own thread has seen that.
         let until = Instant::now() + Duration::from_secs(10);
-        while let Err(error) = Server::start(at, Live::new()).map(drop) {
+        while let Err(error) = Server::start(at, page).map(drop) {
             assert!(Instant::now() < until, "{error}");
             thread::sleep(Duration::from_millis(5));
         }

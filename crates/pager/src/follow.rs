@@ -583,6 +583,11 @@ impl Follow {
         (self.front.rem_euclid(n) as f64 / n as f64, self.asked - self.front)
     }
 
+    /// Bytes that are asked for ahead at most.
+    pub fn window(&self) -> u64 {
+        self.window
+    }
+
     /// Bytes for the cycle and what comes and goes with it.
     pub fn space(&self) -> u64 {
         self.room

@@ -34,6 +34,8 @@ const QUICK: u64 = 200_000_000;
 const FOLIO: u64 = 2 << 20;
 /// Major faults of which one is told while there is nothing to be had but the return of order.
 const SPARSE: u64 = 8;
+/// Bytes a second are told over so long.
+const SECOND: u64 = 1_000_000_000;
 /// Between two looks at limits.
 const LIMITS: u64 = 100_000_000;
 /// Left alone for so long after following it was no good: at first, and at most.
@@ -46,10 +48,11 @@ const NEIGHBOUR: f64 = 48e6;
 const NO_GAIN: f64 = 0.98;
 
 /// What is being done about a process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
     /// It hardly waits for pages: its count of faults is looked at, nothing else.
+    #[default]
     Watching,
     /// Its faults are listened to, for their order.
     Learning,
@@ -60,10 +63,12 @@ pub enum Mode {
 }
 
 /// How it stands.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct Standing {
     /// The process.
     pub pid: u32,
+    /// What the kernel calls it; fifteen letters of its name.
+    pub name: String,
     /// What is done.
     pub mode: Mode,
     /// Bytes that it goes through in a lap, and those of them that are kept.
@@ -76,20 +81,26 @@ pub struct Standing {
     pub cursor: f64,
     /// Units asked for ahead of it.
     pub ahead_units: i64,
+    /// Bytes asked for ahead of it at most.
+    pub window_bytes: u64,
     /// Seconds of the last lap.
     pub lap_s: f64,
     /// Seconds of the lap before it was helped.
     pub lap_before_s: f64,
     /// Laps that were followed.
     pub laps: u64,
-    /// Bytes brought in ahead and sent out behind.
+    /// Bytes brought in ahead.
     pub ahead_bytes: u64,
+    /// The same a second, over the last second.
+    pub ahead_bytes_per_s: f64,
     /// Bytes sent out behind.
     pub behind_bytes: u64,
     /// Major faults where they were expected, and elsewhere.
     pub faults_expected: u64,
     /// Major faults that were not.
     pub faults_unexpected: u64,
+    /// Major faults of as many laps as were followed, at what a lap had before it was helped, less those that were left.
+    pub faults_avoided: u64,
     /// Kept bytes that the kernel took all the same.
     pub lost_bytes: u64,
     /// Faults that were not told because nobody read in time.
@@ -128,7 +139,15 @@ pub struct Session {
     ran: u64,
     follow: Option<Follow>,
     total: Tally,
+    /// Bytes brought in up to a moment, and a second since the moment before.
+    brought: (u64, u64),
+    bringing: f64,
     lap_before: u64,
+    /// Major faults of a lap before it was helped, and those that following spared it until it ended last.
+    faults_before: u64,
+    avoided: u64,
+    /// When it was begun to learn, and the major faults until then.
+    learning: (u64, u64),
     counted: (u64, Counts),
     rate: f64,
     /// It waits for pages of files.
@@ -169,7 +188,12 @@ impl Session {
             ran: 0,
             follow: None,
             total: Tally::default(),
+            brought: (0, 0),
+            bringing: 0.0,
             lap_before: 0,
+            faults_before: 0,
+            avoided: 0,
+            learning: (0, 0),
             counted: (0, Counts::default()),
             rate: 0.0,
             reads: false,
@@ -266,6 +290,12 @@ impl Session {
             }
         }
         self.counted = (now, counts);
+        let (since, before) = self.brought;
+        if now.saturating_sub(since) >= SECOND {
+            let asked = self.tally().asked;
+            self.bringing = (asked - before) as f64 * SECOND as f64 / now.saturating_sub(since) as f64;
+            self.brought = (now, asked);
+        }
         Ok(())
     }
 
@@ -288,6 +318,7 @@ impl Session {
             }
         };
         if mode == Mode::Learning {
+            self.learning = (now, self.counted.1.major);
             self.history.doubt();
             self.helped.clear();
         }
@@ -392,6 +423,8 @@ impl Session {
         }
         let Some((mut order, time)) = self.history.cycle(SURE) else { return Ok(false) };
         self.lap_before = time;
+        let (since, majors) = (self.counted.0.saturating_sub(self.learning.0), self.counted.1.major - self.learning.1);
+        self.faults_before = (majors as f64 * time as f64 / since.max(1) as f64) as u64;
         order.rotate_right(1);
         let memory = &mut self.memory;
         let order = with_folios(&order, |unit, by| {
@@ -488,30 +521,44 @@ impl Session {
 
     fn end_follow(&mut self) {
         if let Some(follow) = self.follow.take() {
+            self.avoided += self.avoids(&follow.tally());
             self.total = sum(self.total, follow.tally());
         }
     }
 
+    fn avoids(&self, tally: &Tally) -> u64 {
+        (tally.laps * self.faults_before).saturating_sub(tally.expected + tally.unexpected)
+    }
+
+    fn tally(&self) -> Tally {
+        self.follow.as_ref().map_or(self.total, |follow| sum(self.total, follow.tally()))
+    }
+
     /// How it stands.
     pub fn standing(&self) -> Standing {
-        let tally = self.follow.as_ref().map_or(self.total, |follow| sum(self.total, follow.tally()));
+        let tally = self.tally();
         let follow = self.follow.as_ref();
         let (cursor, ahead_units) = follow.map_or((0.0, 0), Follow::cursor);
+        let name = std::fs::read_to_string(format!("/proc/{}/comm", self.pid)).unwrap_or_default();
         Standing {
             pid: self.pid,
+            name: name.trim_end().to_owned(),
             mode: self.mode,
             cycle_bytes: follow.map_or(0, Follow::bytes),
             kept_bytes: follow.map_or(0, Follow::kept),
             room_bytes: follow.map_or(0, Follow::space),
             cursor,
             ahead_units,
+            window_bytes: follow.map_or(0, Follow::window),
             lap_s: tally.lap as f64 / 1e9,
             lap_before_s: self.lap_before as f64 / 1e9,
             laps: tally.laps,
             ahead_bytes: tally.asked,
+            ahead_bytes_per_s: self.bringing,
             behind_bytes: tally.sent,
             faults_expected: tally.expected,
             faults_unexpected: tally.unexpected,
+            faults_avoided: self.avoided + follow.map_or(0, |follow| self.avoids(&follow.tally())),
             lost_bytes: tally.lost,
             untold: self.untold + self.faults.as_ref().map_or(0, Faults::lost),
             refused: self.memory.refused(),

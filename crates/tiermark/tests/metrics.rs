@@ -1,5 +1,5 @@
-//! What `load redis --metrics` serves and `export --format openmetrics` writes: read by a parser of its own, by Prometheus where
-//! that is installed, and asked by every query of the dashboard. Skipped where there is no redis-server.
+//! What `load redis --metrics` and `pager --metrics` serve and `export --format openmetrics` writes: read by a parser of its own, by
+//! Prometheus where that is installed, and asked by every query of the dashboard. Skipped where there is no redis-server.
 #![forbid(unsafe_code)]
 
 mod common;
@@ -444,6 +444,40 @@ fn where_it_cannot_listen_nothing_begins() {
     assert!(home.run(&["runs"]).code(0).out.lines().all(|line| !line.contains("redis")));
     fs::remove_file(&program).unwrap();
     home.assert_clean(&work);
+}
+
+/// The pager tells how it stands with each process, for as long as it helps; where it cannot listen, no program is started.
+#[test]
+fn the_pagers_page_is_there_as_long_as_it_helps() {
+    const NAME: &str = "the_pagers_page_is_there_as_long_as_it_helps";
+    if !possible(NAME, &[Need::Root]) {
+        return;
+    }
+    let (home, port) = (Home::new(), free_port());
+    let at = format!("127.0.0.1:{port}");
+    let mut running = home.start(&["pager", "--metrics", &at, "--", "sh", "-c", "sleep 60 & wait"]);
+    let mut page = String::new();
+    running.until("both processes are told of", || {
+        page = get(port, "/metrics", "text/plain").map_or_else(String::new, |(_, page)| page);
+        std::thread::sleep(Duration::from_millis(100));
+        ["sh", "sleep"].iter().all(|name| page.contains(&format!("name=\"{name}\",mode=\"watching\"}} 1\n")))
+    });
+    if has_prometheus(NAME) {
+        promtool_parses(&page);
+    }
+    let all = samples(&page);
+    assert_eq!(all.iter().filter(|sample| sample.name == "tiermark_pager_laps_total").count(), 2, "{page}");
+    let cpu = all.iter().find(|sample| sample.name == "tiermark_pager_cpu_seconds_total").unwrap().value;
+    assert!(cpu > 0.0, "{page}");
+    let taken = home.run(&["pager", "--metrics", &at, "--", "touch", home.path().join("began").to_str().unwrap()]);
+    taken.code(4).says(&[&at, "in use"]);
+    home.run(&["pager", "--metrics", "0.0.0.0:9121", "--", "true"]).code(2).says(&["loopback"]);
+    assert!(!home.path().join("began").exists());
+    let sleeper = all.iter().find(|sample| sample.labels.get("name").is_some_and(|name| name == "sleep")).unwrap();
+    let sleeper = rustix::process::Pid::from_raw(sleeper.labels["pid"].parse().unwrap()).unwrap();
+    rustix::process::kill_process(sleeper, rustix::process::Signal::TERM).unwrap();
+    common::finish(running).code(0);
+    assert!(get(port, "/metrics", "*/*").is_none());
 }
 
 /// The check of queries finds what it is there for.

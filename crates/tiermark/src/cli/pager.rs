@@ -16,6 +16,9 @@ pub struct PagerArgs {
     /// Tell every second how it stands, on standard output; with --json a document a line.
     #[arg(long)]
     pub live: bool,
+    /// Serve what Prometheus reads, on loopback, meanwhile: http://ADDRESS/metrics. Port 0 is any that is free.
+    #[arg(long, value_name = "127.0.0.1:PORT")]
+    pub metrics: Option<String>,
     /// A program to start, and to help from its first page on; the exit status is its own.
     #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["pid", "name"])]
     pub command: Vec<String>,

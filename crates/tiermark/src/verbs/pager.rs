@@ -7,12 +7,15 @@ use crate::context::{self, Context};
 use crate::exit::{self, Missing, Usage};
 use crate::out;
 use anyhow::Result;
+use exposition::Server;
+use exposition::text::{Family, write};
 use pager::{Mode, Pager, Standing};
 use serde_json::{Value, json};
 use std::io::IsTerminal;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitCode};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 const SCHEMA: &str = "tiermark.pager/1";
@@ -29,6 +32,8 @@ pub fn pager(context: &Context, args: &PagerArgs) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let interrupted = context::interrupted()?;
+    // Before a program is started: what cannot be served is told then.
+    let metrics = args.metrics.as_deref().map(Metrics::serve).transpose()?;
     let mut child = None;
     let pid = match (&args.pid, &args.name, args.command.split_first()) {
         (Some(pid), None, None) => *pid,
@@ -59,9 +64,12 @@ pub fn pager(context: &Context, args: &PagerArgs) -> Result<ExitCode> {
     let mut told = Instant::now();
     while !interrupted.load(Relaxed) {
         let Some(wait) = pager.step() else { break };
-        if told.elapsed() >= LINES && (live || terminal) {
+        if told.elapsed() >= LINES && (live || terminal || metrics.is_some()) {
             told = Instant::now();
-            if let Err(error) = tell(context, &pager, begun, terminal) {
+            metrics.iter().for_each(|metrics| metrics.renew(&pager));
+            if (live || terminal)
+                && let Err(error) = tell(context, &pager, begun, terminal)
+            {
                 // Nobody reads it any more: the program goes on, and is helped on.
                 if child.is_none() {
                     return Err(error);
@@ -86,6 +94,28 @@ pub fn pager(context: &Context, args: &PagerArgs) -> Result<ExitCode> {
     // Its status counts, whoever reads this.
     let _ = tell(context, &pager, begun, false);
     ended
+}
+
+/// The page of its figures, which are made new when a line would be.
+struct Metrics {
+    families: Arc<Mutex<Vec<Family>>>,
+    _server: Server,
+}
+
+impl Metrics {
+    fn serve(at: &str) -> Result<Self> {
+        let families = Arc::new(Mutex::new(exposition::pager::families(&[], 0.0)));
+        let shown = Arc::clone(&families);
+        let page = move |format| write(shown.lock().unwrap_or_else(PoisonError::into_inner).clone(), format);
+        let server = Server::start(exposition::address(at)?, page)?;
+        out::say(&format!("metrics at {}", server.url()));
+        Ok(Metrics { families, _server: server })
+    }
+
+    fn renew(&self, pager: &Pager) {
+        let now = exposition::pager::families(&pager.standings(), sys::process::cpu_time().as_secs_f64());
+        *self.families.lock().unwrap_or_else(PoisonError::into_inner) = now;
+    }
 }
 
 /// Its own memory is short last of all, and its turn comes first.
@@ -179,8 +209,10 @@ fn line(standing: &Standing, begun: Instant) -> String {
     };
     let faults = standing.faults_expected + standing.faults_unexpected;
     format!(
-        "process {}: {what}; {:.0} MB brought in, {faults} major faults left, {cpu:.1} % CPU",
+        "process {}: {what}; {:.0} MB/s brought in, {:.0} MB in all, {faults} faults left of {}, {cpu:.1} % CPU",
         standing.pid,
+        standing.ahead_bytes_per_s / 1e6,
         mb(standing.ahead_bytes),
+        faults + standing.faults_avoided,
     )
 }

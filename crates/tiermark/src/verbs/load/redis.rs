@@ -65,7 +65,8 @@ pub fn redis(context: &Context, args: &RedisArgs) -> Result<ExitCode> {
         Some(at) => {
             let live = Live::new();
             // Before anything of the run is begun.
-            let page = Server::start(at, live.clone())?;
+            let shown = live.clone();
+            let page = Server::start(at, move |format| shown.page(format))?;
             out::say(&format!("metrics at {}", page.url()));
             let mut bar = Bar::new(context.progress(args.progress));
             execute_watched(context, machine, plan, &mut Watched::new(live, &mut bar))?
