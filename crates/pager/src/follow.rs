@@ -19,7 +19,9 @@ const SLICE_UNITS: u32 = 24;
 /// More units that were not expected than this part of all that were touched, and the cycle is over. Units, not major faults: where all
 /// goes well, those alone are left that were not expected.
 const ASTRAY: f64 = 0.25;
-/// Before two laps, so much longer than a lap took, or so many ns, and the cycle is over if the program is elsewhere.
+/// So often in a lap that never ends.
+const JUMPS: u32 = 3;
+/// So much longer without a lap than one took, or so many ns, and the cycle is over if the program is elsewhere.
 const OVERDUE: u64 = 5;
 const OVERDUE_LEAST: u64 = 2_000_000_000;
 /// Units of which another fault is no news.
@@ -78,8 +80,9 @@ pub struct Tally {
     pub lost: u64,
     /// Units that were touched again just after they went.
     pub early: u64,
-    /// The last lap, in ns.
+    /// The last lap, and the shortest since somebody judged, in ns.
     pub lap: u64,
+    pub shortest: u64,
 }
 
 /// Following.
@@ -111,6 +114,8 @@ pub struct Follow {
     /// What a lap took before; since when there was none, and major faults since then outside of the cycle.
     lap_before: Option<u64>,
     no_lap: (u64, u32),
+    /// How often the program went elsewhere since the last lap.
+    jumps: u32,
     slow_now: i64,
     tally: Tally,
 }
@@ -141,8 +146,9 @@ impl Follow {
             lap_began: (0, now),
             lap_before: None,
             no_lap: (now, 0),
+            jumps: 0,
             slow_now: 0,
-            tally: Tally::default(),
+            tally: Tally { shortest: u64::MAX, ..Tally::default() },
         };
         follow.resize();
         follow
@@ -305,6 +311,7 @@ impl Follow {
         self.jump = Some((place, count));
         if count >= JUMP {
             self.jump = None;
+            self.jumps += 1;
             for at in 0..self.cycle.len() {
                 self.cycle.get_mut(at).asked = 0;
             }
@@ -334,8 +341,9 @@ impl Follow {
     fn lap(&mut self, now: u64) {
         self.tally.laps += 1;
         self.tally.lap = now.saturating_sub(self.lap_began.1);
+        self.tally.shortest = self.tally.shortest.min(self.tally.lap);
         self.lap_began = (self.front, now);
-        self.no_lap = (now, 0);
+        (self.no_lap, self.jumps) = ((now, 0), 0);
         self.lag.lap(self.len());
         let kept = self.kept();
         self.keep.lap(self.room, kept);
@@ -370,7 +378,9 @@ impl Follow {
             self.slice = (now, 0, 0);
         }
         let (since, outside) = self.no_lap;
-        if let Some(lap) = self.lap_before.filter(|_| self.tally.laps < 2 && outside >= SLICE_UNITS) {
+        // It is elsewhere, or goes round in a part of the cycle alone.
+        let goes_elsewhere = self.tally.laps < 2 && outside >= SLICE_UNITS || self.jumps >= JUMPS;
+        if let Some(lap) = self.lap_before.filter(|_| goes_elsewhere) {
             self.astray |= now.saturating_sub(since) > (OVERDUE * lap).max(OVERDUE_LEAST);
         }
         self.send_out(world, now);
@@ -398,6 +408,7 @@ impl Follow {
     fn send_out(&mut self, world: &mut impl World, now: u64) {
         self.slow_now = self.slowest(world, now);
         let until = self.slow_now - self.lag.units() as i64;
+        let calm = self.keep.is_calm();
         for _ in 0..AT_ONCE {
             if self.behind >= until {
                 break;
@@ -428,8 +439,10 @@ impl Follow {
             }
             let entry = self.cycle.get_mut(index);
             entry.home = false;
-            // Brought in, passed, and nobody has touched them: they only fill the swap cache.
-            entry.skip |= look.absent & std::mem::take(&mut entry.brought);
+            // Brought in, passed, and nobody has touched them: they only fill the swap cache. Where the kernel takes more than it is
+            // given, it may have had them before they were looked at.
+            let brought = std::mem::take(&mut entry.brought);
+            entry.skip |= if calm { look.absent & brought } else { 0 };
             if look.present > 0 {
                 world.behind(entry.unit);
                 self.tally.sent += u64::from(look.bytes(look.present));
@@ -440,6 +453,7 @@ impl Follow {
     fn ask(&mut self, world: &mut impl World) {
         // What is behind and not sent out yet is not ahead, too.
         let end = self.behind.max(self.front - self.len() / 2) + self.len() - 1;
+        let calm = self.keep.is_calm();
         for _ in 0..AT_ONCE {
             if self.outstanding >= self.window || self.asked >= end {
                 break;
@@ -452,7 +466,7 @@ impl Follow {
             // Brought in a lap ago, and still nobody has touched it: in the swap cache, not in the page table.
             let mut skip = entry.skip & !look.present;
             let unused = kept && look.present == 0 && look.absent & !skip == 0;
-            if entry.wanted || unused {
+            if calm && (entry.wanted || unused) {
                 self.cycle.passed(index, look.present > 0);
                 skip |= look.absent & entry.brought;
             }
@@ -551,6 +565,11 @@ impl Follow {
     /// Whether a unit is part of the cycle.
     pub fn knows(&self, unit: Id) -> bool {
         self.cycle.places(unit).next().is_some()
+    }
+
+    /// What comes from now on is judged anew.
+    pub fn judged(&mut self) {
+        self.tally.shortest = u64::MAX;
     }
 
     /// All of it is kept: there is nothing to do.

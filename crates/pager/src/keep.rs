@@ -9,10 +9,15 @@ const LEAST: u64 = 2 << 20;
 const NOISE: f64 = 0.000_5;
 /// Lost so much of what is kept, less is kept.
 const HARM: f64 = 0.003;
+/// Lost so much of it, there is no waiting until the room has settled.
+const FAR: f64 = 0.25;
 /// Of the room, taken or given at a time.
 const STEP: f64 = 0.008;
 /// Laps for which a size that was too much is not tried again.
 const WARY: u32 = 12;
+
+/// Steps are doubled so often at most.
+const FASTEST: u32 = 3;
 
 /// Ends of laps until what is lost speaks of the present size.
 const SETTLING: u8 = 2;
@@ -27,13 +32,15 @@ pub struct Keep {
     wary: u32,
     /// It was made smaller since it last was too little: what is lost now is that trial's doing, and no disturbance from outside.
     tried: bool,
+    /// How often in a row too much was lost: the further off, the longer the steps.
+    hurts: u32,
     /// Laps until what is lost says something: after a change of the room it is found to be gone a whole lap long.
     settling: u8,
 }
 
 impl Default for Keep {
     fn default() -> Self {
-        Keep { slack: SLACK, bad: None, lost: 0, wary: WARY, tried: false, settling: 1 }
+        Keep { slack: SLACK, bad: None, lost: 0, wary: WARY, tried: false, hurts: 0, settling: 1 }
     }
 }
 
@@ -50,13 +57,19 @@ impl Keep {
 
     /// Whether so much was lost that it cannot wait for the lap's end.
     pub fn is_hurt(&self, kept: u64) -> bool {
-        self.settling == 0 && self.lost as f64 > 8.0 * HARM * kept as f64 + (1 << 20) as f64
+        let bound = if self.settling == 0 { 8.0 * HARM } else { FAR };
+        self.lost as f64 > bound * kept as f64 + (1 << 20) as f64
+    }
+
+    /// Nothing to speak of was lost of late: what was brought in was there until its turn.
+    pub fn is_calm(&self) -> bool {
+        self.settling == 0 && self.lost < 1 << 20
     }
 
     /// A lap is over, or it could not wait.
     pub fn lap(&mut self, room: u64, kept: u64) {
         let lost = std::mem::take(&mut self.lost);
-        if self.settling > 0 {
+        if self.settling > 0 && lost as f64 <= FAR * kept as f64 {
             self.settling -= 1;
             return;
         }
@@ -70,10 +83,12 @@ impl Keep {
                 self.wary = (self.wary * 2).min(64 * WARY);
             }
             self.bad = Some((self.slack, self.wary));
-            self.slack = (self.slack + step.max(lost.min(2 * step))).min(room / 2);
+            self.slack = (self.slack + (step.max(lost.min(2 * step)) << self.hurts)).min(room / 2);
+            self.hurts = (self.hurts + 1).min(FASTEST);
             // What went at once is found to be gone until all has been passed.
             self.settling = SETTLING;
         } else if lost as f64 <= NOISE * kept as f64 {
+            self.hurts = 0;
             // Towards what was too little, half of the way at a time.
             let half = self.bad.map_or(0, |(bad, _)| bad.midpoint(self.slack));
             let lower = self.slack.saturating_sub(step).max(half.min(self.slack)).max(LEAST);
@@ -84,9 +99,9 @@ impl Keep {
         }
     }
 
-    /// What was found out of the room does not hold any more.
+    /// The room is another now. What nobody can count is what it was: less room has to hold it as well.
     pub fn changed(&mut self) {
-        *self = Keep { slack: self.slack.min(SLACK), settling: SETTLING, ..Keep::default() };
+        *self = Keep { slack: self.slack, settling: SETTLING, ..Keep::default() };
     }
 
     /// What is left free beside all that is counted.

@@ -24,6 +24,8 @@ pub struct Limits {
 /// One that holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit {
+    /// Which of them it is.
+    pub level: usize,
     /// Bytes.
     pub limit: u64,
     /// Of them, what is there and cannot leave without swap: anonymous memory, mapped files, shared memory, the kernel's own.
@@ -68,7 +70,9 @@ impl Limits {
 
     /// The one that leaves the least room.
     pub fn tightest(&self) -> Option<Limit> {
-        let all = self.levels.iter().filter_map(|level| Some(Limit { limit: level.limit()?, held: level.held()? }));
+        let limit =
+            |(at, level): (usize, &Level)| Some(Limit { level: at, limit: level.limit()?, held: level.held()? });
+        let all = self.levels.iter().enumerate().filter_map(limit);
         all.min_by_key(|limit| limit.limit as i64 - limit.held as i64)
     }
 }

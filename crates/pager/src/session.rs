@@ -44,6 +44,9 @@ const PENANCE_MOST: u64 = 4_000_000_000;
 /// Between two counts of what of a cycle is in memory, at least; and what others may take before it is counted as theirs.
 const COUNT_CYCLE: u64 = 1_500_000_000;
 const NEIGHBOUR: f64 = 48e6;
+/// A process that reads of files without an order is listened to in full again, after so long: what one fault in a few tells of a file,
+/// of which the kernel reads on, is too little to find an order by.
+const AGAIN: u64 = 3_000_000_000;
 /// As a part of the time of a lap without it, a lap that is no gain.
 const NO_GAIN: f64 = 0.98;
 
@@ -109,6 +112,17 @@ pub struct Standing {
     pub refused: u64,
 }
 
+/// What of a cycle was found to be in memory.
+#[derive(Debug, Clone, Copy)]
+struct Held {
+    at: u64,
+    bytes: u64,
+    /// What looking took, in ns.
+    took: u64,
+    /// What all of the process had then.
+    resident: u64,
+}
+
 /// What the kernel counted of a process.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counts {
@@ -123,11 +137,16 @@ pub struct Session {
     pid: u32,
     memory: Memory,
     limits: Limits,
-    /// This program, until it was seen whether it is needed as a hand in the process's control group.
+    /// This program, to serve as a hand in the process's control group, and whether that was tried.
     program: Option<PathBuf>,
+    charged: bool,
+    /// Where its stack begins: elsewhere once it has become another program (exec).
+    stack: u64,
     numbers: Vec<Option<u64>>,
+    /// What others hold below the limit that is the tightest, which one that is.
     others: Option<f64>,
-    cycle_held: Option<(u64, u64, u64)>,
+    level: usize,
+    cycle_held: Option<Held>,
     mode: Mode,
     faults: Option<Faults>,
     found: Vec<Fault>,
@@ -143,6 +162,8 @@ pub struct Session {
     brought: (u64, u64),
     bringing: f64,
     lap_before: u64,
+    /// When following ended last.
+    ended: u64,
     /// Major faults of a lap before it was helped, and those that following spared it until it ended last.
     faults_before: u64,
     avoided: u64,
@@ -175,9 +196,12 @@ impl Session {
             pid,
             memory,
             program,
+            charged: false,
+            stack: 0,
             numbers: limits.numbers(),
             limits,
             others: None,
+            level: 0,
             cycle_held: None,
             mode: Mode::Watching,
             faults: None,
@@ -191,6 +215,7 @@ impl Session {
             brought: (0, 0),
             bringing: 0.0,
             lap_before: 0,
+            ended: 0,
             faults_before: 0,
             avoided: 0,
             learning: (0, 0),
@@ -241,7 +266,9 @@ impl Session {
             Mode::Resting => {
                 if now.saturating_sub(self.worth) > ENOUGH {
                     self.turn(Mode::Watching, now)?;
-                } else if now >= self.rest_until && self.history.predictable() > 0.5 {
+                } else if now >= self.rest_until && self.history.predictable() > 0.5
+                    || self.reads && now >= self.rest_until + AGAIN
+                {
                     self.turn(Mode::Learning, now)?;
                 }
                 Ok(Duration::from_millis(20))
@@ -249,8 +276,13 @@ impl Session {
             Mode::Following => {
                 self.follow(now)?;
                 self.memory.flush();
+                let follow = self.follow.as_ref();
+                let window = follow.map_or(0, Follow::window) as f64;
                 Ok(match now.saturating_sub(self.active) {
-                    ..30_000_000 => Duration::from_micros(400),
+                    _ if follow.is_some_and(Follow::fits) => Duration::from_millis(20),
+                    ..30_000_000 if self.bringing < 1.0 => Duration::from_micros(400),
+                    // A sixteenth of what is asked for ahead may be used meanwhile.
+                    ..30_000_000 => Duration::from_secs_f64((window / 16.0 / self.bringing).clamp(4e-4, 2e-3)),
                     30_000_000..1_000_000_000 => Duration::from_millis(2),
                     _ => Duration::from_millis(20),
                 })
@@ -269,6 +301,10 @@ impl Session {
         }
         let minor = fields.nth(6).and_then(|word| word.parse().ok()).unwrap_or(0);
         let major = fields.nth(1).and_then(|word| word.parse().ok()).unwrap_or(0);
+        let stack = fields.nth(15).and_then(|word| word.parse().ok()).unwrap_or(0);
+        if std::mem::replace(&mut self.stack, stack) != stack && self.counted.0 > 0 {
+            return self.became_another(now);
+        }
         // Untold (another user's), it is not known to read.
         let io = std::fs::read_to_string(format!("/proc/{}/io", self.pid)).unwrap_or_default();
         let read = io.lines().find_map(|line| line.strip_prefix("read_bytes: ")?.parse().ok()).unwrap_or(0);
@@ -295,7 +331,21 @@ impl Session {
             let asked = self.tally().asked;
             self.bringing = (asked - before) as f64 * SECOND as f64 / now.saturating_sub(since) as f64;
             self.brought = (now, asked);
+            if self.mode == Mode::Following {
+                let others = self.others.unwrap_or(0.0) / 1e6;
+                tracing::debug!("{}: others {others:.1}M, {}", self.pid, self.inside());
+            }
         }
+        Ok(())
+    }
+
+    /// It runs another program now, and nothing that was known of its memory holds.
+    fn became_another(&mut self, now: u64) -> io::Result<()> {
+        tracing::debug!("{}: another program", self.pid);
+        self.end_follow(now);
+        let fresh = Session::of(self.pid, self.program.clone())?;
+        let (total, avoided, untold) = (self.total, self.avoided, self.untold);
+        *self = Session { total, avoided, untold, stack: self.stack, ..fresh };
         Ok(())
     }
 
@@ -422,9 +472,11 @@ impl Session {
             return Ok(false);
         }
         let Some((mut order, time)) = self.history.cycle(SURE) else { return Ok(false) };
-        self.lap_before = time;
+        // A lap that began before it was followed last says nothing of how long one takes.
+        let spans = self.lap_before > 0 && now.saturating_sub(time) < self.ended;
+        self.lap_before = if spans { self.lap_before } else { time };
         let (since, majors) = (self.counted.0.saturating_sub(self.learning.0), self.counted.1.major - self.learning.1);
-        self.faults_before = (majors as f64 * time as f64 / since.max(1) as f64) as u64;
+        self.faults_before = (majors as f64 * self.lap_before as f64 / since.max(1) as f64) as u64;
         order.rotate_right(1);
         let memory = &mut self.memory;
         let order = with_folios(&order, |unit, by| {
@@ -437,6 +489,9 @@ impl Session {
     }
 
     fn begin(&mut self, order: &[Id], now: u64) -> io::Result<()> {
+        // It may have gone to another group since.
+        self.limits = Limits::of(self.pid);
+        self.numbers = self.limits.numbers();
         self.charge(order);
         let mut follow = Follow::new(order, 0, now);
         follow.lap_took(self.lap_before);
@@ -452,7 +507,8 @@ impl Session {
     /// Where pages of files are part of it, they are to count against its own limit.
     fn charge(&mut self, order: &[Id]) {
         let has_files = order.iter().step_by(16).any(|unit| self.memory.is_file(*unit));
-        let Some(program) = self.program.take_if(|_| has_files) else { return };
+        let Some(program) = self.program.clone().filter(|_| has_files && !self.charged) else { return };
+        self.charged = true;
         let own = Limits::of(std::process::id());
         if let Some(group) = self.limits.group_beside(&own)
             && let Err(error) = self.memory.charge(group, &program)
@@ -466,13 +522,22 @@ impl Session {
         self.room_at = now;
         let Some(follow) = &mut self.follow else { return };
         let Some(limit) = self.limits.tightest() else { return };
-        // What is of the cycle is counted now and then; in between others show as what is held beyond what it was.
+        if std::mem::replace(&mut self.level, limit.level) != limit.level {
+            (self.cycle_held, self.others) = (None, None);
+        }
+        // What is of the cycle is counted now and then; in between it has become so much more or less as the process has, and others
+        // show as what is held beyond that. While nothing happens, nothing needs to be counted.
+        let resident = resident(self.pid, self.memory.page());
+        let active = self.active;
         let counted = match self.cycle_held {
-            Some((at, before, took)) if now.saturating_sub(at) < (100 * took).max(COUNT_CYCLE) => before,
+            Some(held) if now.saturating_sub(held.at) < (100 * held.took).max(COUNT_CYCLE) || active < held.at => {
+                (held.bytes + resident).saturating_sub(held.resident)
+            }
             _ => {
                 let begun = std::time::Instant::now();
                 let counted = follow.count(&mut self.memory);
-                self.cycle_held = Some((now, counted, begun.elapsed().as_nanos() as u64));
+                self.cycle_held =
+                    Some(Held { at: now, bytes: counted, took: begun.elapsed().as_nanos() as u64, resident });
                 let others = limit.held.saturating_sub(counted) as f64;
                 let smooth = self.others.map_or(others, |before| 0.5 * before + 0.5 * others);
                 self.others = Some(smooth);
@@ -492,6 +557,9 @@ impl Session {
             let numbers = self.limits.numbers();
             let changed = numbers != self.numbers;
             self.numbers = numbers;
+            if changed {
+                self.cycle_held = None;
+            }
             if changed || now.saturating_sub(self.room_at) >= 3 * LIMITS {
                 self.room(now);
             }
@@ -500,26 +568,31 @@ impl Session {
         follow.act(&mut self.memory, now);
         let tally = follow.tally();
         let mut over = follow.is_astray();
+        // It goes on, and hardly anything has to be brought in for that; one that pauses is followed when it comes back.
+        let idles = self.bringing < WORTH_READ && now.saturating_sub(self.active) < SECOND;
         // What it brought, once it is settled.
         if tally.laps >= self.laps_judged + 3 {
             self.laps_judged = tally.laps;
+            follow.judged();
             tracing::debug!("{}: lap {:.3} s, {}", self.pid, tally.lap as f64 / 1e9, follow.inside());
-            over |= tally.lap as f64 * NO_GAIN > self.lap_before as f64 && !follow.fits();
+            // The shortest: a pause, or a prompt, makes one of them long.
+            over |= tally.shortest as f64 * NO_GAIN > self.lap_before as f64 && !follow.fits();
         }
         if over {
             tracing::debug!("{}: left alone: {tally:?} {}", self.pid, follow.inside());
-            self.end_follow();
+            self.end_follow(now);
             let short = now.saturating_sub(self.followed_since) < 20_000_000_000;
             self.penance = if short { (self.penance * 2).min(PENANCE_MOST) } else { PENANCE };
             self.rest(now)?;
-        } else if follow.fits() && now.saturating_sub(self.active.max(self.worth)) > ENOUGH {
-            self.end_follow();
+        } else if now.saturating_sub(self.worth) > ENOUGH && (follow.fits() || idles) {
+            self.end_follow(now);
             self.turn(Mode::Watching, now)?;
         }
         Ok(())
     }
 
-    fn end_follow(&mut self) {
+    fn end_follow(&mut self, now: u64) {
+        self.ended = now;
         if let Some(follow) = self.follow.take() {
             self.avoided += self.avoids(&follow.tally());
             self.total = sum(self.total, follow.tally());
@@ -589,6 +662,12 @@ fn with_folios(order: &[Id], mut beside: impl FnMut(Id, i64) -> Option<Id>) -> V
     with
 }
 
+/// Bytes of a process that are in memory.
+fn resident(pid: u32, page: u64) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
+    page * text.split(' ').nth(1).and_then(|word| word.parse::<u64>().ok()).unwrap_or(0)
+}
+
 fn sum(a: Tally, b: Tally) -> Tally {
     Tally {
         laps: a.laps + b.laps,
@@ -599,12 +678,46 @@ fn sum(a: Tally, b: Tally) -> Tally {
         lost: a.lost + b.lost,
         early: a.early + b.early,
         lap: b.lap,
+        shortest: b.shortest,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_that_becomes_another_program_is_met_anew() {
+        use std::process::{Command, Stdio};
+        let mut shell =
+            Command::new("sh").args(["-c", "read line; exec sleep 60"]).stdin(Stdio::piped()).spawn().unwrap();
+        let session = Session::of(shell.id(), None);
+        let mut now = 1;
+        let mut step = |session: &mut Session| {
+            now += COUNT;
+            session.step(now).unwrap();
+        };
+        if let Ok(mut session) = session {
+            session.total.laps = 7;
+            step(&mut session);
+            let (stack, before) = (session.stack, session.standing().name);
+            step(&mut session);
+            assert!(stack != 0 && session.stack == stack);
+            drop(shell.stdin.take());
+            while std::fs::read_to_string(format!("/proc/{}/comm", shell.id())).unwrap() != "sleep\n" {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            step(&mut session);
+            assert!(session.stack != stack && before == "sh" && session.standing().name == "sleep");
+            assert_eq!(session.standing().laps, 7, "what was done stays counted");
+            let unit = session.memory.units.at(session.stack).unwrap();
+            assert_ne!(session.memory.look(unit).present, 0, "its memory is the new program's");
+        } else {
+            println!("SKIP a_process_that_becomes_another_program_is_met_anew: {}", session.unwrap_err());
+        }
+        shell.kill().unwrap();
+        shell.wait().unwrap();
+    }
 
     #[test]
     fn what_one_fault_mapped_is_part_of_the_order() {

@@ -213,3 +213,29 @@ fn a_cycle_that_is_left_before_two_laps_is_over_all_the_same() {
     touch(&mut follow, &mut machine, 10_000..40_000);
     assert!(follow.tally().laps < 2 && follow.is_astray(), "{:?} {}", follow.tally(), follow.inside());
 }
+
+#[test]
+fn a_round_through_a_part_of_it_ends_it() {
+    let order: Vec<Id> = (0..1600).collect();
+    let (mut follow, mut machine) = (Follow::new(&order, ROOM, 0), Machine::new(1000));
+    laps(3, &mut follow, &mut machine, &order);
+    follow.lap_took(1600 * 600_000);
+    let part: Vec<Id> = (0..900).collect();
+    laps(4, &mut follow, &mut machine, &part);
+    assert!(!follow.is_astray(), "it may come back: {}", follow.inside());
+    laps(20, &mut follow, &mut machine, &part);
+    assert!(follow.is_astray(), "no lap would ever end: {}", follow.inside());
+}
+
+#[test]
+fn one_long_lap_is_no_verdict() {
+    let order: Vec<Id> = (0..1600).collect();
+    let (mut follow, mut machine) = (Follow::new(&order, ROOM, 0), Machine::new(1000));
+    laps(3, &mut follow, &mut machine, &order);
+    follow.judged();
+    laps(1, &mut follow, &mut machine, &order);
+    machine.now += 100_000;
+    laps(2, &mut follow, &mut machine, &order);
+    let Tally { lap, shortest, .. } = follow.tally();
+    assert!(shortest <= lap && shortest < 4000 * 600_000, "{lap} {shortest}");
+}
