@@ -3,6 +3,7 @@
 //! much as fits. All that it does is advice to the kernel, which changes no byte and leaves nothing behind.
 #![forbid(unsafe_code)]
 
+mod counts;
 mod cycle;
 mod follow;
 mod hand;

@@ -1,6 +1,7 @@
 //! One process, from the first look at its faults to its end: watched at no cost until it waits for pages, listened to until its
 //! order is known, followed as long as that pays, and left alone otherwise.
 
+use crate::counts::{Counts, resident};
 use crate::follow::{Follow, Tally, World};
 use crate::history::History;
 use crate::limits::Limits;
@@ -121,14 +122,6 @@ struct Held {
     took: u64,
     /// What all of the process had then.
     resident: u64,
-}
-
-/// What the kernel counted of a process.
-#[derive(Debug, Clone, Copy, Default)]
-struct Counts {
-    minor: u64,
-    major: u64,
-    read: u64,
 }
 
 /// A process under the pager's care.
@@ -291,29 +284,15 @@ impl Session {
     }
 
     fn count(&mut self, now: u64) -> io::Result<()> {
-        let path = format!("/proc/{}/stat", self.pid);
-        let gone = || io::Error::new(io::ErrorKind::NotFound, format!("process {} has ended", self.pid));
-        let text = std::fs::read_to_string(path).map_err(|_| gone())?;
-        let mut fields = text.rsplit_once(')').map_or("", |(_, rest)| rest).split_ascii_whitespace();
-        let state = fields.next().unwrap_or("X");
-        if matches!(state, "Z" | "X" | "x") {
-            return Err(gone());
-        }
-        let minor = fields.nth(6).and_then(|word| word.parse().ok()).unwrap_or(0);
-        let major = fields.nth(1).and_then(|word| word.parse().ok()).unwrap_or(0);
-        let stack = fields.nth(15).and_then(|word| word.parse().ok()).unwrap_or(0);
-        if std::mem::replace(&mut self.stack, stack) != stack && self.counted.0 > 0 {
+        let counts = Counts::of(self.pid)?;
+        if std::mem::replace(&mut self.stack, counts.stack) != counts.stack && self.counted.0 > 0 {
             return self.became_another(now);
         }
-        // Untold (another user's), it is not known to read.
-        let io = std::fs::read_to_string(format!("/proc/{}/io", self.pid)).unwrap_or_default();
-        let read = io.lines().find_map(|line| line.strip_prefix("read_bytes: ")?.parse().ok()).unwrap_or(0);
-        let counts = Counts { minor, major, read };
         let (before, counted) = self.counted;
         if before > 0 {
             let rate = |count: u64, then: u64| count.saturating_sub(then) as f64 * 1e9 / (now - before) as f64;
-            self.rate = rate(major, counted.major);
-            let (read, mapped) = (rate(read, counted.read), AROUND * rate(minor, counted.minor));
+            self.rate = rate(counts.major, counted.major);
+            let (read, mapped) = (rate(counts.read, counted.read), AROUND * rate(counts.minor, counted.minor));
             let (reads, learns) = (read >= WORTH_READ && 2.0 * mapped >= read, self.mode == Mode::Learning);
             // Listened to for major faults so far. Whoever paused since goes on in the order that is half known.
             let afresh = reads && !self.reads && learns;
@@ -660,12 +639,6 @@ fn with_folios(order: &[Id], mut beside: impl FnMut(Id, i64) -> Option<Id>) -> V
         with.extend((1..=REST).map_while(|by| beside(*unit, by).filter(|next| known.insert(*next))));
     }
     with
-}
-
-/// Bytes of a process that are in memory.
-fn resident(pid: u32, page: u64) -> u64 {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
-    page * text.split(' ').nth(1).and_then(|word| word.parse::<u64>().ok()).unwrap_or(0)
 }
 
 fn sum(a: Tally, b: Tally) -> Tally {
