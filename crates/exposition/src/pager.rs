@@ -17,6 +17,18 @@ const PROCESS: &[OfProcess] = &[
     ("laps_total", Counter, "Laps that were followed.", |one| one.laps as f64),
     ("ahead_bytes_total", Counter, "Brought in ahead.", |one| one.ahead_bytes as f64),
     ("ahead_bytes_per_second", Gauge, "The same, over the last second.", |one| one.ahead_bytes_per_s),
+    (
+        "fastest_bytes_per_second",
+        Gauge,
+        "The most of it in any second: the disk's sequential rate, as far as it was seen.",
+        |one| one.fastest_bytes_per_s,
+    ),
+    (
+        "share_of_bound_ratio",
+        Gauge,
+        "Of the speed that this rate allows for what is not kept, the part that the last lap had.",
+        |one| one.share_of_bound,
+    ),
     ("behind_bytes_total", Counter, "Sent out behind.", |one| one.behind_bytes as f64),
     ("lost_bytes_total", Counter, "Kept, and taken by the kernel all the same.", |one| one.lost_bytes as f64),
     (

@@ -27,7 +27,8 @@ pub struct History {
     last: Vec<u64>,
     /// Where this visit was expected, if the program repeats itself.
     expected: Option<u64>,
-    outcomes: VecDeque<bool>,
+    /// Of the last visits: the one before of the same unit, where that was as expected.
+    outcomes: VecDeque<Option<u64>>,
     hits: usize,
     /// The distance of the last visit as expected from the one before of the same unit.
     period: u64,
@@ -55,7 +56,7 @@ impl History {
         }
         // What was never there before speaks neither for nor against.
         if seen.is_some() {
-            self.judge(hit);
+            self.judge(seen.filter(|_| hit));
         }
         // One that is new, or elsewhere, does not end what was expected: the next may go on.
         self.expected = seen.map(|seen| seen + 1).or(self.expected);
@@ -68,17 +69,24 @@ impl History {
         true
     }
 
-    fn judge(&mut self, hit: bool) {
+    fn judge(&mut self, hit: Option<u64>) {
         self.outcomes.push_back(hit);
-        self.hits += usize::from(hit);
+        self.hits += usize::from(hit.is_some());
         if self.outcomes.len() > JUDGED {
-            self.hits -= usize::from(self.outcomes.pop_front() == Some(true));
+            self.hits -= usize::from(self.outcomes.pop_front().flatten().is_some());
         }
     }
 
-    /// Part of the last visits that were as expected.
+    /// Part of the last visits that were as expected. None where they go back through what was: a program that turns round and comes
+    /// the same way meets its units near to where they were expected, too, one by one in the wrong direction.
     pub fn predictable(&self) -> f64 {
-        self.hits as f64 / JUDGED as f64
+        let (mut forth, mut before) = (0, None);
+        for now in self.outcomes.iter().flatten().map(|seen| *seen as i64) {
+            forth += before.map_or(0, |before: i64| (now - before).clamp(-(NEAR as i64), NEAR as i64));
+            before = Some(now);
+        }
+        let forth = forth > self.hits as i64 / 2;
+        if forth { self.hits as f64 / JUDGED as f64 } else { 0.0 }
     }
 
     /// It comes to what it knows, and hardly anything was as expected.
@@ -141,6 +149,19 @@ mod tests {
         }
         assert!(history.predictable() > 0.9, "{}", history.predictable());
         assert!(history.cycle(0.75).unwrap().0.len().abs_diff(2000) < 16);
+    }
+
+    #[test]
+    fn to_and_fro_is_no_cycle() {
+        let mut history = History::default();
+        let mut most = 0f64;
+        for lap in 0..6 {
+            for id in 0..2000 {
+                history.visit(if lap % 2 == 0 { id } else { 1999 - id }, 0);
+                most = most.max(history.predictable());
+            }
+        }
+        assert!(most < 0.7 && history.cycle(0.7).is_none(), "{most}");
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! One process, from the first look at its faults to its end: watched at no cost until it waits for pages, listened to until its
 //! order is known, followed as long as that pays, and left alone otherwise.
 
-use crate::counts::{Counts, resident};
+use crate::counts::Counts;
 use crate::follow::{Follow, Tally, World};
 use crate::history::History;
+use crate::known::Known;
 use crate::limits::Limits;
 use crate::memory::Memory;
+use crate::room::Room;
 use crate::units::{Id, UNIT};
 use serde::Serialize;
 use std::collections::HashSet;
@@ -37,17 +39,21 @@ const FOLIO: u64 = 2 << 20;
 const SPARSE: u64 = 8;
 /// Bytes a second are told over so long.
 const SECOND: u64 = 1_000_000_000;
-/// Between two looks at limits.
-const LIMITS: u64 = 100_000_000;
 /// Left alone for so long after following it was no good: at first, and at most.
 const PENANCE: u64 = 500_000_000;
 const PENANCE_MOST: u64 = 4_000_000_000;
-/// Between two counts of what of a cycle is in memory, at least; and what others may take before it is counted as theirs.
-const COUNT_CYCLE: u64 = 1_500_000_000;
-const NEIGHBOUR: f64 = 48e6;
 /// A process that reads of files without an order is listened to in full again, after so long: what one fault in a few tells of a file,
 /// of which the kernel reads on, is too little to find an order by.
 const AGAIN: u64 = 3_000_000_000;
+/// Listening costs a program that faults thousands of times a second some percent. Where no order returned for so long it ends, until
+/// faults come so many times as often as then, or so much more rarely, or so much later.
+const PATIENCE: u64 = 4_000_000_000;
+const OTHERWISE: f64 = 1.3;
+const DEAF: u64 = 30_000_000_000;
+/// A part of what the rate was counts as it is now, in five looks a second.
+const USUAL: f64 = 0.2;
+/// Laps that were followed from which on an order is worth remembering.
+const PROVED: u64 = 3;
 /// As a part of the time of a lap without it, a lap that is no gain.
 const NO_GAIN: f64 = 0.98;
 
@@ -97,6 +103,10 @@ pub struct Standing {
     pub ahead_bytes: u64,
     /// The same a second, over the last second.
     pub ahead_bytes_per_s: f64,
+    /// The most that this was in any second: the disk's sequential rate, as far as it was seen here.
+    pub fastest_bytes_per_s: f64,
+    /// Of the speed that this rate allows for what is not kept, the part that the last lap had; 0 while nothing is known.
+    pub share_of_bound: f64,
     /// Bytes sent out behind.
     pub behind_bytes: u64,
     /// Major faults where they were expected, and elsewhere.
@@ -113,37 +123,23 @@ pub struct Standing {
     pub refused: u64,
 }
 
-/// What of a cycle was found to be in memory.
-#[derive(Debug, Clone, Copy)]
-struct Held {
-    at: u64,
-    bytes: u64,
-    /// What looking took, in ns.
-    took: u64,
-    /// What all of the process had then.
-    resident: u64,
-}
-
 /// A process under the pager's care.
 #[derive(Debug)]
 pub struct Session {
     pid: u32,
     memory: Memory,
-    limits: Limits,
+    room: Room,
     /// This program, to serve as a hand in the process's control group, and whether that was tried.
     program: Option<PathBuf>,
     charged: bool,
     /// Where its stack begins: elsewhere once it has become another program (exec).
     stack: u64,
-    numbers: Vec<Option<u64>>,
-    /// What others hold below the limit that is the tightest, which one that is.
-    others: Option<f64>,
-    level: usize,
-    cycle_held: Option<Held>,
     mode: Mode,
     faults: Option<Faults>,
     found: Vec<Fault>,
     history: History,
+    /// What was followed last.
+    known: Known,
     /// Asked for while nothing was known: a touch of theirs meets no major fault.
     helped: HashSet<Id>,
     recent: [u64; 8],
@@ -154,6 +150,7 @@ pub struct Session {
     /// Bytes brought in up to a moment, and a second since the moment before.
     brought: (u64, u64),
     bringing: f64,
+    fastest: f64,
     lap_before: u64,
     /// When following ended last.
     ended: u64,
@@ -164,12 +161,14 @@ pub struct Session {
     learning: (u64, u64),
     counted: (u64, Counts),
     rate: f64,
+    usual: f64,
+    /// Not listened to since then, when faults came at this rate.
+    deaf: Option<(u64, f64)>,
     /// It waits for pages of files.
     reads: bool,
     active: u64,
     worth: u64,
-    limits_at: u64,
-    room_at: u64,
+    rested: u64,
     rest_until: u64,
     penance: u64,
     followed_since: u64,
@@ -184,22 +183,18 @@ impl Session {
     /// With a sentence, when it is not there or may not be helped.
     pub fn of(pid: u32, program: Option<PathBuf>) -> io::Result<Self> {
         let memory = Memory::of(pid)?;
-        let limits = Limits::of(pid);
         Ok(Session {
             pid,
             memory,
             program,
             charged: false,
             stack: 0,
-            numbers: limits.numbers(),
-            limits,
-            others: None,
-            level: 0,
-            cycle_held: None,
+            room: Room::of(pid),
             mode: Mode::Watching,
             faults: None,
             found: Vec::new(),
             history: History::default(),
+            known: Known::default(),
             helped: HashSet::new(),
             recent: [0; 8],
             ran: 0,
@@ -207,6 +202,7 @@ impl Session {
             total: Tally::default(),
             brought: (0, 0),
             bringing: 0.0,
+            fastest: 0.0,
             lap_before: 0,
             ended: 0,
             faults_before: 0,
@@ -214,11 +210,12 @@ impl Session {
             learning: (0, 0),
             counted: (0, Counts::default()),
             rate: 0.0,
+            usual: 0.0,
+            deaf: None,
             reads: false,
             active: 0,
             worth: 0,
-            limits_at: 0,
-            room_at: 0,
+            rested: 0,
             rest_until: 0,
             penance: PENANCE,
             followed_since: 0,
@@ -257,14 +254,8 @@ impl Session {
                 Ok(Duration::from_millis(if quick { 1 } else { 8 }))
             }
             Mode::Resting => {
-                if now.saturating_sub(self.worth) > ENOUGH {
-                    self.turn(Mode::Watching, now)?;
-                } else if now >= self.rest_until && self.history.predictable() > 0.5
-                    || self.reads && now >= self.rest_until + AGAIN
-                {
-                    self.turn(Mode::Learning, now)?;
-                }
-                Ok(Duration::from_millis(20))
+                self.rested(now)?;
+                Ok(Duration::from_millis(if self.deaf.is_some() { 100 } else { 20 }))
             }
             Mode::Following => {
                 self.follow(now)?;
@@ -283,15 +274,42 @@ impl Session {
         }
     }
 
+    fn rested(&mut self, now: u64) -> io::Result<()> {
+        if now.saturating_sub(self.worth) > ENOUGH {
+            return self.turn(Mode::Watching, now);
+        }
+        if let Some((since, then)) = self.deaf {
+            let (more, less) = (self.usual.max(then), self.usual.min(then));
+            // Of a file's pages, one fault in a few tells too little.
+            return match more > OTHERWISE * less || now.saturating_sub(since) > DEAF {
+                true if self.reads => self.turn(Mode::Learning, now),
+                true => self.turn(Mode::Resting, now),
+                false => Ok(()),
+            };
+        }
+        let back = self.history.predictable() > 0.5 || self.known.returned().is_some();
+        if now >= self.rest_until && back || self.reads && now >= self.rest_until + AGAIN {
+            return self.turn(Mode::Learning, now);
+        }
+        if now.saturating_sub(self.rested) > PATIENCE {
+            self.deaf = Some((now, self.usual));
+            self.untold += self.faults.take().map_or(0, |faults| faults.lost());
+        }
+        Ok(())
+    }
+
     fn count(&mut self, now: u64) -> io::Result<()> {
         let counts = Counts::of(self.pid)?;
-        if std::mem::replace(&mut self.stack, counts.stack) != counts.stack && self.counted.0 > 0 {
+        // None while it ends, or where its memory may not be looked at.
+        let stack = if counts.stack == 0 { self.stack } else { counts.stack };
+        if std::mem::replace(&mut self.stack, stack) != stack && self.counted.0 > 0 {
             return self.became_another(now);
         }
         let (before, counted) = self.counted;
         if before > 0 {
             let rate = |count: u64, then: u64| count.saturating_sub(then) as f64 * 1e9 / (now - before) as f64;
             self.rate = rate(counts.major, counted.major);
+            self.usual += USUAL * (self.rate - self.usual);
             let (read, mapped) = (rate(counts.read, counted.read), AROUND * rate(counts.minor, counted.minor));
             let (reads, learns) = (read >= WORTH_READ && 2.0 * mapped >= read, self.mode == Mode::Learning);
             // Listened to for major faults so far. Whoever paused since goes on in the order that is half known.
@@ -310,8 +328,9 @@ impl Session {
             let asked = self.tally().asked;
             self.bringing = (asked - before) as f64 * SECOND as f64 / now.saturating_sub(since) as f64;
             self.brought = (now, asked);
+            self.fastest = self.fastest.max(self.bringing);
             if self.mode == Mode::Following {
-                let others = self.others.unwrap_or(0.0) / 1e6;
+                let others = self.room.others() / 1e6;
                 tracing::debug!("{}: others {others:.1}M, {}", self.pid, self.inside());
             }
         }
@@ -349,9 +368,10 @@ impl Session {
         if mode == Mode::Learning {
             self.learning = (now, self.counted.1.major);
             self.history.doubt();
+            self.known.doubt();
             self.helped.clear();
         }
-        (self.mode, self.worth, self.active) = (mode, now, now);
+        (self.mode, self.worth, self.active, self.rested, self.deaf) = (mode, now, now, now, None);
         Ok(())
     }
 
@@ -412,7 +432,11 @@ impl Session {
             known.or_else(|| if self.reads { self.unit(fault).filter(|unit| self.memory.is_file(*unit)) } else { None })
         };
         let Some(unit) = unit else { return };
-        if !self.history.visit(unit, fault.at) || self.mode != Mode::Learning {
+        let fresh = self.history.visit(unit, fault.at);
+        if fresh {
+            self.known.visit(unit);
+        }
+        if !fresh || self.mode != Mode::Learning {
             return;
         }
         self.run(fault);
@@ -450,6 +474,12 @@ impl Session {
         if now < self.rest_until {
             return Ok(false);
         }
+        if let Some((order, time)) = self.known.returned() {
+            tracing::debug!("{}: an order that was known returns", self.pid);
+            self.lap_before = time;
+            self.begin(&order, now)?;
+            return Ok(true);
+        }
         let Some((mut order, time)) = self.history.cycle(SURE) else { return Ok(false) };
         // A lap that began before it was followed last says nothing of how long one takes.
         let spans = self.lap_before > 0 && now.saturating_sub(time) < self.ended;
@@ -469,15 +499,13 @@ impl Session {
 
     fn begin(&mut self, order: &[Id], now: u64) -> io::Result<()> {
         // It may have gone to another group since.
-        self.limits = Limits::of(self.pid);
-        self.numbers = self.limits.numbers();
+        self.room = Room::of(self.pid);
         self.charge(order);
         let mut follow = Follow::new(order, 0, now);
         follow.lap_took(self.lap_before);
         follow.survey(&mut self.memory);
         self.follow = Some(follow);
-        (self.others, self.cycle_held) = (None, None);
-        self.room(now);
+        self.tell_room(now);
         (self.followed_since, self.laps_judged) = (now, 0);
         tracing::debug!("{}: {} units, a lap took {:.2} s", self.pid, order.len(), self.lap_before as f64 / 1e9);
         self.turn(Mode::Following, now)
@@ -489,7 +517,7 @@ impl Session {
         let Some(program) = self.program.clone().filter(|_| has_files && !self.charged) else { return };
         self.charged = true;
         let own = Limits::of(std::process::id());
-        if let Some(group) = self.limits.group_beside(&own)
+        if let Some(group) = self.room.group_beside(&own)
             && let Err(error) = self.memory.charge(group, &program)
         {
             tracing::debug!("{}: {}: {error}", self.pid, group.display());
@@ -497,51 +525,16 @@ impl Session {
     }
 
     /// Tells it how much room there is.
-    fn room(&mut self, now: u64) {
-        self.room_at = now;
+    fn tell_room(&mut self, now: u64) {
         let Some(follow) = &mut self.follow else { return };
-        let Some(limit) = self.limits.tightest() else { return };
-        if std::mem::replace(&mut self.level, limit.level) != limit.level {
-            (self.cycle_held, self.others) = (None, None);
+        if let Some(room) = self.room.measure(follow, &mut self.memory, self.active, now) {
+            follow.room(room);
         }
-        // What is of the cycle is counted now and then; in between it has become so much more or less as the process has, and others
-        // show as what is held beyond that. While nothing happens, nothing needs to be counted.
-        let resident = resident(self.pid, self.memory.page());
-        let active = self.active;
-        let counted = match self.cycle_held {
-            Some(held) if now.saturating_sub(held.at) < (100 * held.took).max(COUNT_CYCLE) || active < held.at => {
-                (held.bytes + resident).saturating_sub(held.resident)
-            }
-            _ => {
-                let begun = std::time::Instant::now();
-                let counted = follow.count(&mut self.memory);
-                self.cycle_held =
-                    Some(Held { at: now, bytes: counted, took: begun.elapsed().as_nanos() as u64, resident });
-                let others = limit.held.saturating_sub(counted) as f64;
-                let smooth = self.others.map_or(others, |before| 0.5 * before + 0.5 * others);
-                self.others = Some(smooth);
-                counted
-            }
-        };
-        // Who needs much more gets it at once.
-        let more = limit.held.saturating_sub(counted) as f64;
-        let smooth = self.others.unwrap_or(more);
-        let smooth = if more > smooth + NEIGHBOUR { more - NEIGHBOUR / 2.0 } else { smooth };
-        follow.room(limit.limit.saturating_sub(smooth as u64));
     }
 
     fn follow(&mut self, now: u64) -> io::Result<()> {
-        if now.saturating_sub(self.limits_at) >= LIMITS {
-            self.limits_at = now;
-            let numbers = self.limits.numbers();
-            let changed = numbers != self.numbers;
-            self.numbers = numbers;
-            if changed {
-                self.cycle_held = None;
-            }
-            if changed || now.saturating_sub(self.room_at) >= 3 * LIMITS {
-                self.room(now);
-            }
+        if self.room.is_due(now) {
+            self.tell_room(now);
         }
         let Some(follow) = &mut self.follow else { return Ok(()) };
         follow.act(&mut self.memory, now);
@@ -573,6 +566,9 @@ impl Session {
     fn end_follow(&mut self, now: u64) {
         self.ended = now;
         if let Some(follow) = self.follow.take() {
+            if follow.tally().laps >= PROVED {
+                self.known = Known::of(follow.order(), self.lap_before);
+            }
             self.avoided += self.avoids(&follow.tally());
             self.total = sum(self.total, follow.tally());
         }
@@ -607,6 +603,8 @@ impl Session {
             laps: tally.laps,
             ahead_bytes: tally.asked,
             ahead_bytes_per_s: self.bringing,
+            fastest_bytes_per_s: self.fastest,
+            share_of_bound: follow.map_or(0.0, |follow| share_of_bound(follow, self.fastest)),
             behind_bytes: tally.sent,
             faults_expected: tally.expected,
             faults_unexpected: tally.unexpected,
@@ -622,6 +620,12 @@ impl Session {
         let history = format!("visits {} predictable {:.2}", self.history.visits(), self.history.predictable());
         self.follow.as_ref().map_or(history, Follow::inside)
     }
+}
+
+/// A lap takes at least as long as the disk needs for what is not kept.
+fn share_of_bound(follow: &Follow, rate: f64) -> f64 {
+    let (missing, lap) = (follow.bytes().saturating_sub(follow.kept()) as f64, follow.tally().lap as f64 / 1e9);
+    if rate > 0.0 && lap > 0.0 { missing / rate / lap } else { 0.0 }
 }
 
 /// One fault maps all of a large folio of a file (`finish_fault` in mm/memory.c), which may be as long as eight units, and then the

@@ -198,20 +198,22 @@ fn line(standing: &Standing, begun: Instant) -> String {
         Mode::Learning => "learning its order".to_owned(),
         Mode::Resting => "no order in its faults: left alone".to_owned(),
         Mode::Following => format!(
-            "at {:.0} % of {:.0} MB, {:.0} MB kept, {} units ahead, {:.2} s a lap (before: {:.2} s)",
+            "at {:.0} % of {:.0} MB, {:.0} MB kept, {} units ahead, {:.2} s a lap (before: {:.2} s; {:.0} % of what the disk allows)",
             100.0 * standing.cursor,
             mb(standing.cycle_bytes),
             mb(standing.kept_bytes),
             standing.ahead_units,
             standing.lap_s,
             standing.lap_before_s,
+            100.0 * standing.share_of_bound,
         ),
     };
     let faults = standing.faults_expected + standing.faults_unexpected;
     format!(
-        "process {}: {what}; {:.0} MB/s brought in, {:.0} MB in all, {faults} faults left of {}, {cpu:.1} % CPU",
+        "process {}: {what}; {:.0} of {:.0} MB/s brought in, {:.0} MB in all, {faults} faults left of {}, {cpu:.1} % CPU",
         standing.pid,
         standing.ahead_bytes_per_s / 1e6,
+        standing.fastest_bytes_per_s / 1e6,
         mb(standing.ahead_bytes),
         faults + standing.faults_avoided,
     )

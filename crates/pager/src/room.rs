@@ -1,0 +1,115 @@
+//! The room that there is for a process's cycle: what its limits leave when others have what they need. Others are what is held below
+//! the tightest limit beyond what was counted of the cycle itself.
+
+use crate::counts::resident;
+use crate::follow::Follow;
+use crate::limits::{Limit, Limits};
+use crate::memory::Memory;
+use std::path::Path;
+use std::time::Instant;
+
+/// Between two looks at limits, in ns; what is held below them is looked at every third time.
+const LOOK: u64 = 100_000_000;
+const SOME: u64 = 3;
+/// Between two counts of what of a cycle is in memory, at least; and what others may take before it is counted as theirs.
+const COUNT: u64 = 1_500_000_000;
+const NEIGHBOUR: f64 = 48e6;
+
+/// What of a cycle was found to be in memory.
+#[derive(Debug, Clone, Copy)]
+struct Held {
+    at: u64,
+    bytes: u64,
+    /// What looking took, in ns.
+    took: u64,
+    /// What all of the process had then.
+    resident: u64,
+}
+
+/// The room of one process.
+#[derive(Debug)]
+pub struct Room {
+    pid: u32,
+    limits: Limits,
+    numbers: Vec<Option<u64>>,
+    /// Which limit is the tightest, and what others hold below it.
+    level: usize,
+    others: Option<f64>,
+    held: Option<Held>,
+    numbers_at: u64,
+    measured_at: u64,
+}
+
+impl Room {
+    /// Below the limits that hold this process now; it may go to another group later.
+    pub fn of(pid: u32) -> Self {
+        let limits = Limits::of(pid);
+        Room {
+            pid,
+            numbers: limits.numbers(),
+            limits,
+            level: 0,
+            others: None,
+            held: None,
+            numbers_at: 0,
+            measured_at: 0,
+        }
+    }
+
+    /// Its control group, where that counts its memory apart from the pager's.
+    pub fn group_beside(&self, other: &Limits) -> Option<&Path> {
+        self.limits.group_beside(other)
+    }
+
+    /// Bytes that others hold, as far as is known.
+    pub fn others(&self) -> f64 {
+        self.others.unwrap_or(0.0)
+    }
+
+    /// Whether it is time to measure it again: now and then, and at once when a limit is another than before.
+    pub fn is_due(&mut self, now: u64) -> bool {
+        if now.saturating_sub(self.numbers_at) < LOOK {
+            return false;
+        }
+        self.numbers_at = now;
+        let numbers = self.limits.numbers();
+        let changed = numbers != self.numbers;
+        self.numbers = numbers;
+        if changed {
+            self.held = None;
+        }
+        changed || now.saturating_sub(self.measured_at) >= SOME * LOOK
+    }
+
+    /// Bytes of it for this cycle, of a process that met a fault last at `active`; none where nothing limits it.
+    pub fn measure(&mut self, follow: &Follow, memory: &mut Memory, active: u64, now: u64) -> Option<u64> {
+        self.measured_at = now;
+        let limit = self.limits.tightest()?;
+        if std::mem::replace(&mut self.level, limit.level) != limit.level {
+            (self.held, self.others) = (None, None);
+        }
+        let counted = self.counted(&limit, follow, memory, active, now);
+        // Who needs much more gets it at once.
+        let more = limit.held.saturating_sub(counted) as f64;
+        let smooth = self.others.unwrap_or(more);
+        let smooth = if more > smooth + NEIGHBOUR { more - NEIGHBOUR / 2.0 } else { smooth };
+        Some(limit.limit.saturating_sub(smooth as u64))
+    }
+
+    /// What is of the cycle is counted now and then; in between it has become so much more or less as the process has, and others
+    /// show as what is held beyond that. While nothing happens, nothing needs to be counted.
+    fn counted(&mut self, limit: &Limit, follow: &Follow, memory: &mut Memory, active: u64, now: u64) -> u64 {
+        let resident = resident(self.pid, memory.page());
+        if let Some(held) = self.held
+            && (now.saturating_sub(held.at) < (100 * held.took).max(COUNT) || active < held.at)
+        {
+            return (held.bytes + resident).saturating_sub(held.resident);
+        }
+        let begun = Instant::now();
+        let bytes = follow.count(memory);
+        self.held = Some(Held { at: now, bytes, took: begun.elapsed().as_nanos() as u64, resident });
+        let others = limit.held.saturating_sub(bytes) as f64;
+        self.others = Some(self.others.map_or(others, |before| 0.5 * before + 0.5 * others));
+        bytes
+    }
+}
