@@ -11,8 +11,8 @@ const LONGEST: usize = 256 << 10;
 /// A visit is as expected when it is at most so many places from where it was after the one before: two threads are never
 /// twice at exactly the same distance.
 const NEAR: u64 = 24;
-/// Visits by which predictability is judged.
-const JUDGED: usize = 64;
+/// Visits by which predictability is judged; twice as many as may be met in the old direction where a program turns round.
+const JUDGED: usize = 96;
 /// The shortest cycle that is worth anything, 24 MiB.
 const SHORTEST: u64 = 96;
 const NEVER: u64 = u64::MAX;
@@ -77,7 +77,7 @@ impl History {
         }
     }
 
-    /// Part of the last visits that were as expected. None where they go back through what was: a program that turns round and comes
+    /// Part of the last visits that were as expected, as far as they went forth through what was: a program that turns round and comes
     /// the same way meets its units near to where they were expected, too, one by one in the wrong direction.
     pub fn predictable(&self) -> f64 {
         let (mut forth, mut before) = (0, None);
@@ -85,8 +85,7 @@ impl History {
             forth += before.map_or(0, |before: i64| (now - before).clamp(-(NEAR as i64), NEAR as i64));
             before = Some(now);
         }
-        let forth = forth > self.hits as i64 / 2;
-        if forth { self.hits as f64 / JUDGED as f64 } else { 0.0 }
+        self.hits.min(forth.max(0) as usize) as f64 / JUDGED as f64
     }
 
     /// It comes to what it knows, and hardly anything was as expected.
