@@ -128,10 +128,10 @@ mod tests {
         let order: Vec<Id> = (0..2000).map(|i| (i * 37) % 2000).collect();
         order.iter().for_each(|id| assert!(history.visit(*id, u64::from(*id))));
         assert!(history.cycle(0.75).is_none());
-        order.iter().take(60).for_each(|id| assert!(history.visit(*id, 0)));
+        order.iter().take(90).for_each(|id| assert!(history.visit(*id, 0)));
         let (cycle, _) = history.cycle(0.75).unwrap();
-        assert_eq!((cycle.len(), cycle[1940], cycle[0]), (2000, order[0], order[60]));
-        assert!(!history.visit(order[59], 0), "it is still there");
+        assert_eq!((cycle.len(), cycle[1910], cycle[0]), (2000, order[0], order[90]));
+        assert!(!history.visit(order[89], 0), "it is still there");
     }
 
     #[test]
