@@ -177,7 +177,7 @@ impl Follow {
     }
 
     fn resize(&mut self) {
-        self.window = (self.room / 72).clamp(4 << 20, 16 << 20);
+        self.window = (self.room / 112).clamp(4 << 20, 16 << 20);
         let all = self.cycle.bytes().max(1);
         let moving = |part: f64| self.window + ((1.0 - part) * self.lag.units() * UNIT as f64) as u64;
         let kept = self.keep.bytes(self.room, moving(f64::from(self.part)));

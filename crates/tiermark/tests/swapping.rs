@@ -4,6 +4,7 @@
 
 mod common;
 
+use common::group::Group;
 use common::{Emulated, Place, Random, Undo, emulation, full, in_kib, patiently, sh};
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -21,38 +22,6 @@ const THREADS: u64 = 4;
 const WORDS: usize = 512;
 /// Without a single page touched for so long it hangs; the card's own worst is a tenth of a second.
 const HANGS: Duration = Duration::from_secs(20);
-
-/// A cgroup with so much memory, and its way in.
-struct Group(PathBuf);
-
-impl Group {
-    /// None where there is no memory cgroup that can be used.
-    fn new(limit: &str) -> Option<Self> {
-        let name = format!("tiermark-test-{}", std::process::id());
-        let versions = [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")];
-        versions.iter().find_map(|(root, file)| {
-            let root = Path::new(root);
-            // On the tmpfs that version 1 hangs its controllers into, a folder would be just that.
-            if !root.join("cgroup.procs").exists() {
-                return None;
-            }
-            let group = Group(root.join(&name));
-            fs::create_dir(&group.0).ok()?;
-            fs::write(group.0.join(file), limit).ok().map(|()| group)
-        })
-    }
-
-    /// Gone, once the kernel has forgotten the last process in it.
-    fn remove(&self) {
-        patiently("the cgroup is gone", || fs::remove_dir(&self.0).is_ok() || !self.0.exists());
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir(&self.0);
-    }
-}
 
 /// Holds pages and touches them at random, each looked at as a whole and every third written anew; in the end all once more.
 /// Says on the way how many it has touched.

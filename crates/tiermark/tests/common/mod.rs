@@ -5,6 +5,7 @@
 mod disk;
 pub mod docs;
 mod emulated;
+pub mod group;
 pub mod machine;
 mod server;
 
