@@ -161,9 +161,10 @@ pub struct Session {
     learning: (u64, u64),
     counted: (u64, Counts),
     rate: f64,
-    usual: f64,
-    /// Not listened to since then, when faults came at this rate.
-    deaf: Option<(u64, f64)>,
+    /// Major and minor faults a second, of late.
+    usual: [f64; 2],
+    /// Not listened to since then, when they came at these rates.
+    deaf: Option<(u64, [f64; 2])>,
     /// It waits for pages of files.
     reads: bool,
     active: u64,
@@ -210,7 +211,7 @@ impl Session {
             learning: (0, 0),
             counted: (0, Counts::default()),
             rate: 0.0,
-            usual: 0.0,
+            usual: [0.0; 2],
             deaf: None,
             reads: false,
             active: 0,
@@ -279,9 +280,10 @@ impl Session {
             return self.turn(Mode::Watching, now);
         }
         if let Some((since, then)) = self.deaf {
-            let (more, less) = (self.usual.max(then), self.usual.min(then));
+            let other = |(now, then): (f64, f64)| now.max(then) > OTHERWISE * now.min(then).max(WORTH);
+            let changed = self.usual.into_iter().zip(then).any(other);
             // Of a file's pages, one fault in a few tells too little.
-            return match more > OTHERWISE * less || now.saturating_sub(since) > DEAF {
+            return match changed || now.saturating_sub(since) > DEAF {
                 true if self.reads => self.turn(Mode::Learning, now),
                 true => self.turn(Mode::Resting, now),
                 false => Ok(()),
@@ -309,7 +311,9 @@ impl Session {
         if before > 0 {
             let rate = |count: u64, then: u64| count.saturating_sub(then) as f64 * 1e9 / (now - before) as f64;
             self.rate = rate(counts.major, counted.major);
-            self.usual += USUAL * (self.rate - self.usual);
+            for (usual, now) in self.usual.iter_mut().zip([self.rate, rate(counts.minor, counted.minor)]) {
+                *usual += USUAL * (now - *usual);
+            }
             let (read, mapped) = (rate(counts.read, counted.read), AROUND * rate(counts.minor, counted.minor));
             let (reads, learns) = (read >= WORTH_READ && 2.0 * mapped >= read, self.mode == Mode::Learning);
             // Listened to for major faults so far. Whoever paused since goes on in the order that is half known.
