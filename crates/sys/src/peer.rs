@@ -120,7 +120,13 @@ impl Peer {
         let process = pidfd_open(number, PidfdFlags::empty())
             .map_err(|e| io::Error::new(io::Error::from(e).kind(), format!("process {pid} cannot be had: {e}")))?;
         let path = format!("/proc/{pid}/pagemap");
-        let pagemap = File::open(&path).map_err(|e| io::Error::new(e.kind(), format!("{path}: {e}")))?;
+        let pagemap = File::open(&path).map_err(|e| {
+            let way = match e.kind() {
+                io::ErrorKind::PermissionDenied => "; be root, or have CAP_SYS_NICE and CAP_SYS_PTRACE",
+                _ => "",
+            };
+            io::Error::new(e.kind(), format!("{path}: {e}{way}"))
+        })?;
         let frames = File::open("/proc/kpageflags").ok();
         let scans = AtomicBool::new(true);
         Ok(Peer { process, pagemap, frames, scans, page: rustix::param::page_size() as u64 })
