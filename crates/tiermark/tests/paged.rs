@@ -185,7 +185,7 @@ fn a_program_may_do_what_it_likes() {
     let Some(short) = Short::of(&place, "320M") else { return println!("SKIP {test}: needs a memory cgroup") };
     let mut all = Vec::new();
     for what in ["goes", "unmaps", "forks", "becomes", "exits", "stops"] {
-        let child = short.start(&format!("64 {what} 10 15"));
+        let child = short.start(&format!("64 {what} 14 20"));
         all.push((what, Helper::of(child.id()), child));
     }
     let stopped = all.last().unwrap().2.id();
