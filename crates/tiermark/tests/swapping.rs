@@ -5,10 +5,9 @@
 mod common;
 
 use common::group::Group;
-use common::{Emulated, Place, Random, Undo, emulation, full, in_kib, patiently, sh};
+use common::{Emulated, Place, Random, Undo, emulation, full, in_kib, sh};
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
