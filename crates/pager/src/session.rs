@@ -543,7 +543,7 @@ impl Session {
         let Some(follow) = &mut self.follow else { return Ok(()) };
         follow.act(&mut self.memory, now);
         let tally = follow.tally();
-        let mut over = follow.is_astray();
+        let (over, mut no_gain) = (follow.is_astray(), false);
         // It goes on, and hardly anything has to be brought in for that; one that pauses is followed when it comes back.
         let idles = self.bringing < WORTH_READ && now.saturating_sub(self.active) < SECOND;
         // What it brought, once it is settled.
@@ -552,11 +552,14 @@ impl Session {
             follow.judged();
             tracing::debug!("{}: lap {:.3} s, {}", self.pid, tally.lap as f64 / 1e9, follow.inside());
             // The shortest: a pause, or a prompt, makes one of them long.
-            over |= tally.shortest as f64 * NO_GAIN > self.lap_before as f64 && !follow.fits();
+            no_gain = tally.shortest as f64 * NO_GAIN > self.lap_before as f64 && !follow.fits();
         }
-        if over {
+        if over || no_gain {
             tracing::debug!("{}: left alone: {tally:?} {}", self.pid, follow.inside());
             self.end_follow(now);
+            if no_gain {
+                self.known = Known::default();
+            }
             let short = now.saturating_sub(self.followed_since) < 20_000_000_000;
             self.penance = if short { (self.penance * 2).min(PENANCE_MOST) } else { PENANCE };
             self.rest(now)?;

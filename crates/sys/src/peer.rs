@@ -198,7 +198,7 @@ impl Peer {
     pub fn look(&self, range: Range, into: &mut Vec<Lies>) -> io::Result<()> {
         if self.scans.load(Relaxed) {
             match self.scan(range, into) {
-                // An older kernel; or one that sees a range of none of its pages.
+                // An older kernel: from now on by entries.
                 Err(error) if matches!(error.raw_os_error(), Some(libc::ENOTTY | libc::EINVAL)) => {
                     self.scans.store(false, Relaxed);
                 }
@@ -208,7 +208,7 @@ impl Peer {
         self.read(range, into)
     }
 
-    /// By a scan, which costs a third of reading an entry for each page.
+    /// By a scan, which looks at no page's frame and so costs less than an entry for each page.
     fn scan(&self, range: Range, into: &mut Vec<Lies>) -> io::Result<()> {
         into.clear();
         into.resize((range.len / self.page) as usize, Lies::Nowhere);
@@ -239,7 +239,9 @@ impl Peer {
             for region in &regions[..found as usize] {
                 let nth = |at: u64| ((at - range.at) / self.page) as usize;
                 let lies = if region.categories & IS_PRESENT != 0 { Lies::Present } else { Lies::Swapped };
-                into[nth(region.start)..nth(region.end)].fill(lies);
+                if let Some(pages) = into.get_mut(nth(region.start)..nth(region.end)) {
+                    pages.fill(lies);
+                }
             }
             if scan.walk_end <= start {
                 break;
