@@ -31,6 +31,8 @@ pub struct Entry {
     pub skip: u64,
     /// Those last brought in.
     pub brought: u64,
+    /// Those of them that were put into the program's page table, used or not.
+    pub mapped: u64,
     /// It was brought in to stay, and not looked at since.
     pub wanted: bool,
     missed: u8,
@@ -79,6 +81,7 @@ impl Cycle {
             home: false,
             skip: 0,
             brought: 0,
+            mapped: 0,
             wanted: false,
             missed: 0,
             early: false,

@@ -5,6 +5,7 @@ use crate::cycle::Cycle;
 use crate::keep::Keep;
 use crate::lag::Lag;
 use crate::units::{Id, UNIT};
+use crate::window::Window;
 use std::collections::HashMap;
 
 /// Units of which a thread may be ahead of what was asked for and still be where it is expected.
@@ -30,6 +31,8 @@ const NO_NEWS: usize = 16;
 const NEAR: i64 = 24;
 /// Units looked at in one go.
 const AT_ONCE: usize = 256;
+/// Laps after which it is known which pages of a unit are used.
+const SETTLED: u64 = 6;
 /// Kept units sent out at once when the kept part becomes smaller.
 const SWEEP: usize = 64;
 
@@ -56,6 +59,8 @@ pub trait World {
     fn look(&mut self, unit: Id) -> Look;
     /// Bring these pages of it in.
     fn ahead(&mut self, unit: Id, pages: u64);
+    /// Put these, which were asked for, into its page table once they are there: the program meets no fault of theirs.
+    fn map(&mut self, unit: Id, pages: u64);
     /// Send it out.
     fn behind(&mut self, unit: Id);
     /// These pages of it were changed since they were brought in: they have to be written when they go. False where nobody can say.
@@ -97,7 +102,7 @@ pub struct Follow {
     /// Bytes asked for and not passed.
     outstanding: u64,
     /// Bytes that may be.
-    window: u64,
+    window: Window,
     /// For the cycle, and all that comes and goes with it; all there is where nothing says otherwise.
     room: u64,
     part: f32,
@@ -132,7 +137,7 @@ impl Follow {
             near: 1,
             behind: 0,
             outstanding: 0,
-            window: 0,
+            window: Window::default(),
             room,
             part: 0.0,
             keep: Keep::default(),
@@ -177,9 +182,9 @@ impl Follow {
     }
 
     fn resize(&mut self) {
-        self.window = (self.room / 112).clamp(4 << 20, 16 << 20);
+        self.window.room(self.room);
         let all = self.cycle.bytes().max(1);
-        let moving = |part: f64| self.window + ((1.0 - part) * self.lag.units() * UNIT as f64) as u64;
+        let moving = |part: f64| self.window.bytes() + ((1.0 - part) * self.lag.units() * UNIT as f64) as u64;
         let kept = self.keep.bytes(self.room, moving(f64::from(self.part)));
         let part = if self.room >= all + moving(1.0) + self.keep.slack() { 1.0 } else { kept as f32 / all as f32 };
         let part = part.clamp(0.0, 1.0);
@@ -324,12 +329,14 @@ impl Follow {
     }
 
     fn advance(&mut self, to: i64, now: u64) {
+        let before = self.outstanding;
         for place in self.front..to {
             let index = self.index(place);
             let entry = self.cycle.get_mut(index);
             let asked = std::mem::take(&mut entry.asked);
             self.outstanding = self.outstanding.saturating_sub(u64::from(asked));
         }
+        self.window.used(before - self.outstanding, now);
         self.front = to;
         self.asked = self.asked.max(to + 1);
         self.near = self.near.max(to + 1);
@@ -383,6 +390,11 @@ impl Follow {
         if let Some(lap) = self.lap_before.filter(|_| goes_elsewhere) {
             self.astray |= now.saturating_sub(since) > (OVERDUE * lap).max(OVERDUE_LEAST);
         }
+        // A processor taken from one of its threads now makes the others wait for that one, and its quota runs meanwhile. There is time
+        // when it pauses.
+        if self.is_bursty() && self.window.is_in_burst(now) && 4 * self.outstanding > self.window.bytes() {
+            return;
+        }
         self.send_out(world, now);
         self.ask(world);
         self.ask_again(world);
@@ -431,7 +443,7 @@ impl Follow {
                 continue;
             }
             let look = world.look(entry.unit);
-            self.cycle.passed(index, look.present > 0);
+            self.cycle.passed(index, look.present & !entry.mapped > 0);
             // A write takes the disk's time, and the next lap it is read: twice what another unit costs.
             let changed = look.present & entry.brought;
             if changed > 0 && world.is_written(entry.unit, changed) {
@@ -442,6 +454,7 @@ impl Follow {
             // Brought in, passed, and nobody has touched them: they only fill the swap cache. Where the kernel takes more than it is
             // given, it may have had them before they were looked at.
             let brought = std::mem::take(&mut entry.brought);
+            entry.mapped = 0;
             entry.skip |= if calm { look.absent & brought } else { 0 };
             if look.present > 0 {
                 world.behind(entry.unit);
@@ -453,9 +466,9 @@ impl Follow {
     fn ask(&mut self, world: &mut impl World) {
         // What is behind and not sent out yet is not ahead, too.
         let end = self.behind.max(self.front - self.len() / 2) + self.len() - 1;
-        let calm = self.keep.is_calm();
+        let (calm, bursty) = (self.keep.is_calm(), self.is_bursty());
         for _ in 0..AT_ONCE {
-            if self.outstanding >= self.window || self.asked >= end {
+            if self.outstanding >= self.window.bytes() || self.asked >= end {
                 break;
             }
             let index = self.index(self.asked);
@@ -486,6 +499,11 @@ impl Follow {
             entry.wanted = kept && missing > 0;
             if missing > 0 {
                 world.ahead(entry.unit, missing);
+                // All but one: where the program is, and what it uses, is known by its faults alone.
+                if bursty && !kept {
+                    entry.mapped = missing & (missing - 1);
+                    world.map(entry.unit, entry.mapped);
+                }
                 entry.asked = bytes;
                 self.outstanding += u64::from(bytes);
                 self.tally.asked += u64::from(bytes);
@@ -604,7 +622,12 @@ impl Follow {
 
     /// Bytes that are asked for ahead at most.
     pub fn window(&self) -> u64 {
-        self.window
+        self.window.bytes()
+    }
+
+    /// The program runs in bursts, and pages are put into its page table beforehand: every one of its faults counts.
+    pub fn is_bursty(&self) -> bool {
+        self.window.is_bursty() && self.tally.laps >= SETTLED
     }
 
     /// Bytes for the cycle and what comes and goes with it.
@@ -622,7 +645,7 @@ impl Follow {
             self.asked,
             self.behind,
             self.outstanding as f64 / 1e6,
-            self.window as f64 / 1e6,
+            self.window.bytes() as f64 / 1e6,
             self.room as f64 / 1e6,
             self.part,
             self.keep.slack() as f64 / 1e6,

@@ -1,6 +1,6 @@
 //! Keeps an unmodified program's next pages ahead of it: learns the order in which the program goes through its memory from
 //! its page faults, has the next units brought in at the disk's sequential rate, sends out what was just used, and keeps as
-//! much as fits. All that it does is advice to the kernel, which changes no byte and leaves nothing behind.
+//! much as fits. All that it does is advice to the kernel and looking at pages, which changes no byte and leaves nothing behind.
 #![forbid(unsafe_code)]
 
 mod counts;
@@ -18,6 +18,7 @@ mod room;
 mod session;
 mod tree;
 mod units;
+mod window;
 
 pub use hand::serve;
 pub use session::{Mode, Session, Standing};

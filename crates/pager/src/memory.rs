@@ -20,39 +20,41 @@ const WAITING: usize = 256;
 /// Mapped again since: looked at again at most so often, in ns.
 const AGAIN: u64 = 500_000_000;
 
-/// A thread that gives one kind of advice.
+/// What is to be done ahead of the program.
+#[derive(Debug, Clone, Copy)]
+enum Ask {
+    Bring(Range),
+    /// Once they are there.
+    Map(Range),
+}
+
+/// A thread that does one kind of thing.
 #[derive(Debug)]
-struct Adviser {
-    send: Option<SyncSender<Vec<Range>>>,
+struct Adviser<T> {
+    send: Option<SyncSender<Vec<T>>>,
     thread: Option<JoinHandle<()>>,
-    batch: Vec<Range>,
+    batch: Vec<T>,
     /// What still waits is not worth its time.
     over: Arc<AtomicBool>,
 }
 
-impl Adviser {
-    fn new(peer: &Arc<Peer>, advice: Advice, refused: &Arc<AtomicU64>) -> io::Result<Self> {
-        let peer = Arc::clone(peer);
-        Self::through(&format!("{advice:?}"), refused, move |ranges| peer.advise(ranges, advice).map(|_| ()))
-    }
-
-    fn through(
+impl<T: Send + 'static> Adviser<T> {
+    fn new(
         name: &str,
         refused: &Arc<AtomicU64>,
-        mut give: impl FnMut(&[Range]) -> io::Result<()> + Send + 'static,
+        mut give: impl FnMut(&[T]) -> io::Result<()> + Send + 'static,
     ) -> io::Result<Self> {
-        let (send, receive) = sync_channel::<Vec<Range>>(WAITING);
+        let (send, receive) = sync_channel::<Vec<T>>(WAITING);
         let refused = Arc::clone(refused);
         let over = Arc::new(AtomicBool::new(false));
         let is_over = Arc::clone(&over);
-        let name = name.to_lowercase();
-        let thread = std::thread::Builder::new().name(name).stack_size(64 << 10).spawn(move || {
-            for ranges in receive {
+        let thread = std::thread::Builder::new().name(name.to_owned()).stack_size(64 << 10).spawn(move || {
+            for batch in receive {
                 if is_over.load(Relaxed) {
                     break;
                 }
                 // One that has ended is noticed by its number.
-                if let Err(error) = give(&ranges) {
+                if let Err(error) = give(&batch) {
                     refused.fetch_add(u64::from(error.kind() != io::ErrorKind::NotFound), Relaxed);
                 }
             }
@@ -71,7 +73,7 @@ impl Adviser {
     }
 }
 
-impl Drop for Adviser {
+impl<T> Drop for Adviser<T> {
     fn drop(&mut self) {
         self.over.store(true, Relaxed);
         drop(self.send.take());
@@ -90,8 +92,10 @@ pub struct Memory {
     mapped: u64,
     /// Units of its address space.
     pub units: Units,
-    ahead: Adviser,
-    behind: Adviser,
+    ahead: Adviser<Ask>,
+    /// Pages of files, where who asks for them is charged.
+    files: Option<Adviser<Range>>,
+    behind: Adviser<Range>,
     lies: Vec<Lies>,
     refused: Arc<AtomicU64>,
 }
@@ -109,12 +113,15 @@ impl Memory {
             peer.advise(&[Range { at: map.0.at, len: peer.page() }], Advice::WillNeed)?;
         }
         let refused = Arc::new(AtomicU64::new(0));
-        let ahead = Adviser::new(&peer, Advice::WillNeed, &refused)?;
-        let behind = Adviser::new(&peer, Advice::PageOut, &refused)?;
-        Ok(Memory { pid, peer, maps, mapped: 0, units: Units::default(), ahead, behind, lies: Vec::new(), refused })
+        let ahead = bringing(&peer, &refused)?;
+        let own = Arc::clone(&peer);
+        let behind =
+            Adviser::new("pageout", &refused, move |ranges: &[Range]| own.advise(ranges, Advice::PageOut).map(|_| ()))?;
+        let (units, lies) = (Units::default(), Vec::new());
+        Ok(Memory { pid, peer, maps, mapped: 0, units, ahead, files: None, behind, lies, refused })
     }
 
-    /// From now on pages are brought in by a process in this control group, and so charged to it.
+    /// From now on pages of files are brought in by a process in this control group, and so charged to it.
     ///
     /// # Errors
     /// When there can be none; they are brought in as before, then.
@@ -125,13 +132,16 @@ impl Memory {
             // Who ends it has a reason: its group is to be empty.
             hand.bring(ranges).or_else(|_| peer.advise(ranges, Advice::WillNeed).map(|_| ()))
         };
-        self.ahead = Adviser::through("willneed", &self.refused, bring)?;
+        self.files = Some(Adviser::new("files", &self.refused, bring)?);
         Ok(())
     }
 
     /// Hands on what was asked for since the last time.
     pub fn flush(&mut self) {
         self.ahead.flush();
+        if let Some(files) = &mut self.files {
+            files.flush();
+        }
         self.behind.flush();
     }
 
@@ -164,6 +174,47 @@ impl Memory {
     pub fn page(&self) -> u64 {
         self.peer.page()
     }
+
+    /// Runs of pages of a unit, and whether each is of a file; pages between two of them are taken along where `gap` says so.
+    fn runs(&mut self, unit: Id, pages: u64, gap: u64, mut each: impl FnMut(Range, bool, &mut Memory)) {
+        let (at, page) = (self.units.address(unit), self.peer.page());
+        let pages = pages & (u64::MAX >> (u64::from(u64::BITS) - (UNIT / page).clamp(1, 64)));
+        let mut from = pages.trailing_zeros();
+        while from < u64::BITS {
+            let mut to = from;
+            while to < u64::BITS && pages >> to & gap != 0 {
+                to += 1;
+            }
+            let len = u64::from(to - from) * page;
+            let ranges: Vec<_> = self.maps.within(at + u64::from(from) * page, len).collect();
+            ranges.into_iter().for_each(|(range, file)| each(range, file, self));
+            let rest = pages.checked_shr(to).unwrap_or(0);
+            from = if rest == 0 { u64::BITS } else { to + rest.trailing_zeros() };
+        }
+    }
+}
+
+/// One thread brings in and does not wait for the disk; another, behind it, waits for each page and maps it.
+fn bringing(peer: &Arc<Peer>, refused: &Arc<AtomicU64>) -> io::Result<Adviser<Ask>> {
+    let own = Arc::clone(peer);
+    let mut mapper = Adviser::new("map", refused, move |ranges: &[Range]| {
+        ranges.iter().for_each(|range| own.map(*range));
+        Ok(())
+    })?;
+    let own = Arc::clone(peer);
+    let mut ranges = Vec::new();
+    Adviser::new("willneed", refused, move |asks: &[Ask]| {
+        ranges.clear();
+        for ask in asks {
+            match ask {
+                Ask::Bring(range) => ranges.push(*range),
+                Ask::Map(range) => mapper.batch.push(*range),
+            }
+        }
+        let done = own.advise(&ranges, Advice::WillNeed);
+        mapper.flush();
+        done.map(|_| ())
+    })
 }
 
 impl World for Memory {
@@ -189,21 +240,19 @@ impl World for Memory {
     }
 
     fn ahead(&mut self, unit: Id, pages: u64) {
-        let (at, page) = (self.units.address(unit), self.peer.page());
-        let pages = pages & (u64::MAX >> (u64::from(u64::BITS) - (UNIT / page).clamp(1, 64)));
-        // Runs of pages; a gap of a few is read with them.
-        let mut from = pages.trailing_zeros();
-        while from < u64::BITS {
-            let mut to = from;
-            while to < u64::BITS && pages >> to & GAP != 0 {
-                to += 1;
+        self.runs(unit, pages, GAP, |range, file, memory| match &mut memory.files {
+            Some(files) if file => files.batch.push(range),
+            _ => memory.ahead.batch.push(Ask::Bring(range)),
+        });
+    }
+
+    fn map(&mut self, unit: Id, pages: u64) {
+        // Of a file many are mapped by one fault anyway.
+        self.runs(unit, pages, 1, |range, file, memory| {
+            if !file {
+                memory.ahead.batch.push(Ask::Map(range));
             }
-            let len = u64::from(to - from) * page;
-            let ranges = self.maps.within(at + u64::from(from) * page, len);
-            self.ahead.batch.extend(ranges.map(|(range, _)| range));
-            let rest = pages.checked_shr(to).unwrap_or(0);
-            from = if rest == 0 { u64::BITS } else { to + rest.trailing_zeros() };
-        }
+        });
     }
 
     fn behind(&mut self, unit: Id) {

@@ -167,6 +167,8 @@ pub struct Session {
     deaf: Option<(u64, [f64; 2])>,
     /// It waits for pages of files.
     reads: bool,
+    /// Every fault is told while it is followed.
+    every: bool,
     active: u64,
     worth: u64,
     rested: u64,
@@ -214,6 +216,7 @@ impl Session {
             usual: [0.0; 2],
             deaf: None,
             reads: false,
+            every: false,
             active: 0,
             worth: 0,
             rested: 0,
@@ -266,8 +269,11 @@ impl Session {
                 Ok(match now.saturating_sub(self.active) {
                     _ if follow.is_some_and(Follow::fits) => Duration::from_millis(20),
                     ..30_000_000 if self.bringing < 1.0 => Duration::from_micros(400),
-                    // A sixteenth of what is asked for ahead may be used meanwhile.
-                    ..30_000_000 => Duration::from_secs_f64((window / 16.0 / self.bringing).clamp(4e-4, 2e-3)),
+                    // A sixteenth of what is asked for ahead may be used meanwhile. In a burst the processors are the program's.
+                    ..30_000_000 => {
+                        let most = if self.every { 4e-3 } else { 2e-3 };
+                        Duration::from_secs_f64((window / 16.0 / self.bringing).clamp(4e-4, most))
+                    }
                     30_000_000..1_000_000_000 => Duration::from_millis(2),
                     _ => Duration::from_millis(20),
                 })
@@ -353,22 +359,8 @@ impl Session {
 
     fn turn(&mut self, mode: Mode, now: u64) -> io::Result<()> {
         tracing::debug!("{}: {:?} to {mode:?}, {:.0} major faults/s", self.pid, self.mode, self.rate);
-        // By units: some eight are told of each.
-        let some = (UNIT / self.memory.page() / 8).max(1);
         self.untold += self.faults.take().map_or(0, |faults| faults.lost());
-        self.faults = match mode {
-            Mode::Watching => None,
-            Mode::Resting => Some(Faults::sampled(self.pid, 0, SPARSE.min(some))?),
-            Mode::Learning if self.reads => Some(Faults::sampled(self.pid, 1, 1)?),
-            Mode::Learning => Some(Faults::sampled(self.pid, some, 1)?),
-            Mode::Following => {
-                // Of a file sixteen pages come by one fault.
-                let order = self.follow.as_ref().map(Follow::order).unwrap_or_default();
-                let files = order.iter().step_by(16).filter(|unit| self.memory.is_file(**unit)).count();
-                let some = if files * 32 > order.len() { (some / 8).max(1) } else { some };
-                Some(Faults::sampled(self.pid, some, 1)?)
-            }
-        };
+        self.faults = self.faults_for(mode)?;
         if mode == Mode::Learning {
             self.learning = (now, self.counted.1.major);
             self.history.doubt();
@@ -377,6 +369,32 @@ impl Session {
         }
         (self.mode, self.worth, self.active, self.rested, self.deaf) = (mode, now, now, now, None);
         Ok(())
+    }
+
+    /// What is listened to.
+    fn faults_for(&mut self, mode: Mode) -> io::Result<Option<Faults>> {
+        // By units: some eight are told of each.
+        let some = (UNIT / self.memory.page() / 8).max(1);
+        let (minor, major) = match mode {
+            Mode::Watching => return Ok(None),
+            Mode::Resting => (0, SPARSE.min(some)),
+            Mode::Learning if self.reads => (1, 1),
+            Mode::Learning => (some, 1),
+            Mode::Following => {
+                let follow = self.follow.as_ref();
+                // All but one of a unit's pages are mapped beforehand.
+                self.every = follow.is_some_and(Follow::is_bursty);
+                // Of a file sixteen pages come by one fault.
+                let order = follow.map(Follow::order).unwrap_or_default();
+                let files = order.iter().step_by(16).filter(|unit| self.memory.is_file(**unit)).count();
+                match files * 32 > order.len() {
+                    _ if self.every => (1, 1),
+                    true => ((some / 8).max(1), 1),
+                    false => (some, 1),
+                }
+            }
+        };
+        Faults::sampled(self.pid, minor, major).map(Some)
     }
 
     fn rest(&mut self, now: u64) -> io::Result<()> {
@@ -542,6 +560,7 @@ impl Session {
         }
         let Some(follow) = &mut self.follow else { return Ok(()) };
         follow.act(&mut self.memory, now);
+        let bursty = follow.is_bursty();
         let tally = follow.tally();
         let (over, mut no_gain) = (follow.is_astray(), false);
         // It goes on, and hardly anything has to be brought in for that; one that pauses is followed when it comes back.
@@ -563,6 +582,9 @@ impl Session {
             let short = now.saturating_sub(self.followed_since) < 20_000_000_000;
             self.penance = if short { (self.penance * 2).min(PENANCE_MOST) } else { PENANCE };
             self.rest(now)?;
+        } else if bursty != self.every {
+            self.untold += self.faults.take().map_or(0, |faults| faults.lost());
+            self.faults = self.faults_for(Mode::Following)?;
         } else if now.saturating_sub(self.worth) > ENOUGH && (follow.fits() || idles) {
             self.end_follow(now);
             self.turn(Mode::Watching, now)?;

@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 /// Ranges said in one call. The kernel takes 1024 (UIO_MAXIOV), but recent ones (6.18 was seen) hold the process's address space through
 /// all of them, for as long as a disk's queue is full: a thread that starts or ends waits for that, and all others behind it.
 const AT_ONCE: usize = 4;
+/// Bytes read of another process in one call.
+const READ_AT_ONCE: usize = 64;
 /// Of an entry of pagemap: the page is in the page table, or has its place in swap (proc(5)).
 const PRESENT: u64 = 1 << 63;
 const SWAPPED: u64 = 1 << 62;
@@ -102,6 +104,7 @@ pub enum Lies {
 pub struct Peer {
     process: OwnedFd,
     pagemap: File,
+    number: Pid,
     /// Where the kernel tells what frames are used for; root alone is told.
     frames: Option<File>,
     /// This kernel scans pagemap, as far as is known.
@@ -129,7 +132,7 @@ impl Peer {
         })?;
         let frames = File::open("/proc/kpageflags").ok();
         let scans = AtomicBool::new(true);
-        Ok(Peer { process, pagemap, frames, scans, page: rustix::param::page_size() as u64 })
+        Ok(Peer { number, process, pagemap, frames, scans, page: rustix::param::page_size() as u64 })
     }
 
     /// Length of a page in bytes.
@@ -188,6 +191,27 @@ impl Peer {
             next += whole + usize::from(whole < batch.len());
         }
         Ok(all)
+    }
+
+    /// Has the pages of a range put into its page table by reading a byte of each, and waits for those that have to be read: the program
+    /// meets no fault of theirs then. Stops at one that cannot be read. The kernel knows the process by its number here: should it have
+    /// ended this moment, a byte of its successor's is read, which does nothing to it.
+    pub fn map(&self, range: Range) {
+        let mut bytes = [0_u8; READ_AT_ONCE];
+        let pages: Vec<u64> = (range.at..range.at + range.len).step_by(self.page as usize).collect();
+        for some in pages.chunks(READ_AT_ONCE) {
+            let byte = |at: &u64| libc::iovec { iov_base: *at as *mut _, iov_len: 1 };
+            let there: Vec<libc::iovec> = some.iter().map(byte).collect();
+            let here = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: some.len() };
+            let number = self.number.as_raw_nonzero().get();
+            // SAFETY: the kernel writes at most as many bytes as there are into `bytes`, which lives through the call; the addresses in
+            // `there` are the other process's, and nothing is changed at them.
+            let read =
+                unsafe { libc::process_vm_readv(number, &raw const here, 1, there.as_ptr(), there.len() as _, 0) };
+            if read < some.len() as isize {
+                break;
+            }
+        }
     }
 
     /// Where the pages of a range are, one after the other, into `into`, which is emptied before. Short when the process has
@@ -336,6 +360,11 @@ mod tests {
             }
             said => assert_eq!(said.unwrap(), 7 * page as u64),
         }
+        // Pages of zeros are put there for who only reads. It stops at the hole.
+        peer.map(Range { at: at as u64 + 2 * page as u64, len: 6 * page as u64 });
+        peer.look(Range { at: at as u64, len: 8 * page as u64 }, &mut lies).unwrap();
+        let expected = |i| if (2..5).contains(&i) { Lies::Present } else { Lies::Nowhere };
+        assert_eq!(lies, (0..8).map(expected).collect::<Vec<_>>());
         // SAFETY: read while it is still there, then given back.
         unsafe {
             assert_eq!(at.byte_add(3 * page).cast::<u8>().read_volatile(), 7);

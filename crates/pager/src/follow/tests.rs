@@ -15,6 +15,9 @@ struct Machine {
     /// Those that the program changes each time, and how often such a one went out.
     changed: HashSet<Id>,
     written: u64,
+    /// Units asked for, and those mapped beforehand.
+    asks: u64,
+    maps: u64,
     /// Threads that have ended, or sleep.
     ended: HashSet<u32>,
 }
@@ -30,6 +33,8 @@ impl Machine {
             read: 0,
             changed: HashSet::new(),
             written: 0,
+            asks: 0,
+            maps: 0,
             ended: HashSet::new(),
         }
     }
@@ -57,7 +62,11 @@ impl World for Machine {
         Look { present: u64::from(here), absent: u64::from(!here), page: UNIT as u32 }
     }
     fn ahead(&mut self, unit: Id, _: u64) {
+        self.asks += 1;
         self.bring(unit);
+    }
+    fn map(&mut self, _: Id, _: u64) {
+        self.maps += 1;
     }
     fn behind(&mut self, unit: Id) {
         // What nobody touched is not found.
@@ -238,4 +247,42 @@ fn one_long_lap_is_no_verdict() {
     laps(2, &mut follow, &mut machine, &order);
     let Tally { lap, shortest, .. } = follow.tally();
     assert!(shortest <= lap && shortest < 4000 * 600_000, "{lap} {shortest}");
+}
+
+#[test]
+fn who_runs_in_bursts_is_left_alone_in_them_and_finds_all_there() {
+    let order: Vec<Id> = (0..1600).map(|at| at * 7 % 1600).collect();
+    let mut machine = Machine::new(1000);
+    let mut follow = Follow::new(&order, ROOM, 0);
+    follow.survey(&mut machine);
+    let (mut now, mut at) = (0, 0);
+    // 60 units in 6 ms, then held for 90; units asked for in the first half of it and afterwards, and major faults.
+    let mut burst = |follow: &mut Follow, machine: &mut Machine| {
+        let before = machine.asks;
+        let (mut majors, mut meanwhile) = (0, 0);
+        for nth in 0..60 {
+            let unit = order[at % order.len()];
+            at += 1;
+            now += 100_000;
+            let was = machine.bring(unit);
+            majors += u32::from(!was);
+            if machine.mapped.insert(unit) {
+                follow.fault(Some(unit), 1, !was, now);
+            }
+            follow.act(machine, now);
+            meanwhile = if nth == 30 { machine.asks - before } else { meanwhile };
+        }
+        for _ in 0..20 {
+            now += 4_500_000;
+            follow.act(machine, now);
+        }
+        (meanwhile, machine.asks - before - meanwhile, majors)
+    };
+    assert!(burst(&mut follow, &mut machine).0 > 0 && !follow.is_bursty(), "nothing is known of it yet");
+    (0..300).for_each(|_| drop(burst(&mut follow, &mut machine)));
+    assert!(follow.is_bursty() && !follow.is_astray() && machine.maps > 0, "{}", follow.inside());
+    let bursts: Vec<_> = (0..100).map(|_| burst(&mut follow, &mut machine)).collect();
+    let sum = |of: fn(&(u64, u64, u32)) -> u64| bursts.iter().map(of).sum::<u64>();
+    assert!(sum(|burst| burst.0) * 10 < sum(|burst| burst.1), "{bursts:?}");
+    assert!(sum(|burst| u64::from(burst.2)) < 100, "{bursts:?}");
 }

@@ -1,0 +1,174 @@
+//! How much is asked for ahead of the program. Mostly a fixed part of the room: as much as keeps a disk busy. A program that runs in
+//! bursts (its control group has a quota of processor time, or it thinks between two laps) would use that up at once and wait for the
+//! disk, which had nothing to do while it paused; for such a one it grows to what a burst uses.
+
+/// Of the room: this part, at least and at most, where nothing pauses; and the most of all.
+const PART: u64 = 112;
+const LEAST: u64 = 4 << 20;
+const USUAL: u64 = 16 << 20;
+const MOST_PART: u64 = 14;
+/// No fault for so long is a pause, in ns.
+const PAUSE: u64 = 20_000_000;
+/// Whoever came on within so long runs, in ns, unless it began longer ago than a burst lasts.
+const RUNS: u64 = 5_000_000;
+const BURST: u64 = 50_000_000;
+/// Bursts are judged over so long, in ns, and so many of them at least.
+const SPAN: u64 = 1_000_000_000;
+const BURSTS: u32 = 3;
+/// Of the window: a burst that used so much of it could have used more; a second in which none used so much could do with less.
+const DRY: f64 = 0.9;
+const AMPLE: f64 = 0.7;
+/// Growth and shrinking, in a second.
+const MORE: f64 = 2.0;
+const LESS: f64 = 0.9;
+/// As a part of what a disk brings in a pause, at the rate that was seen: room to see more.
+const BEYOND: f64 = 1.25;
+/// As a part of what it is where nothing pauses, from which on the program is taken to run in bursts.
+const BURSTY: f64 = 1.5;
+
+/// The window.
+#[derive(Debug, Default)]
+pub struct Window {
+    usual: u64,
+    most: u64,
+    bytes: u64,
+    /// When the program came on last, when it began to after a pause, and how long that was.
+    moved: u64,
+    began: u64,
+    pause: u64,
+    /// Bytes that it used since then.
+    used: u64,
+    span: Span,
+}
+
+/// What was seen in a second.
+#[derive(Debug, Default)]
+struct Span {
+    began: u64,
+    /// Bursts that used up what there was.
+    dry: u32,
+    /// All of them: how many, what they used, the pauses before them, and how long both took.
+    bursts: u32,
+    used: u64,
+    paused: u64,
+    took: u64,
+    /// The most that any burst used.
+    most: u64,
+}
+
+impl Window {
+    /// There is so much room for the cycle.
+    pub fn room(&mut self, room: u64) {
+        self.usual = (room / PART).clamp(LEAST, USUAL);
+        self.most = (room / MOST_PART).max(self.usual);
+        self.bytes = self.bytes.clamp(self.usual, self.most);
+    }
+
+    /// Bytes.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The program runs in bursts: what delays it in one is not made up for.
+    pub fn is_bursty(&self) -> bool {
+        self.bytes as f64 > BURSTY * self.usual as f64
+    }
+
+    /// The program is in the middle of a burst.
+    pub fn is_in_burst(&self, now: u64) -> bool {
+        self.is_bursty() && now.saturating_sub(self.moved) < RUNS && now.saturating_sub(self.began) < BURST
+    }
+
+    /// The program came on, and so many bytes that had been asked for are used.
+    pub fn used(&mut self, bytes: u64, now: u64) {
+        let pause = now.saturating_sub(self.moved);
+        if pause >= PAUSE {
+            self.burst_over();
+            (self.began, self.pause, self.used) = (now, pause, 0);
+        }
+        self.used += bytes;
+        self.moved = self.moved.max(now);
+        if now.saturating_sub(self.span.began) >= SPAN {
+            self.span_over(now);
+        }
+    }
+
+    fn burst_over(&mut self) {
+        let span = &mut self.span;
+        span.most = span.most.max(self.used);
+        span.dry += u32::from(self.used as f64 >= DRY * self.bytes as f64);
+        span.bursts += 1;
+        span.used += self.used;
+        span.paused += self.pause;
+        span.took += self.pause + self.moved.saturating_sub(self.began);
+    }
+
+    fn span_over(&mut self, now: u64) {
+        let span = std::mem::take(&mut self.span);
+        self.span.began = now;
+        let bytes = self.bytes as f64;
+        let wanted = if span.dry >= BURSTS {
+            // More than comes in a pause would only take the place of what is kept. For who pauses most of the time the rate is its own,
+            // and says nothing of the disk's.
+            let pause = span.paused as f64 / f64::from(span.bursts);
+            let comes = BEYOND * span.used as f64 / span.took.max(1) as f64 * pause;
+            bytes * if 2 * span.paused > span.took { MORE } else { (comes / bytes).min(MORE) }
+        } else if (span.most as f64) < AMPLE * bytes {
+            bytes * LESS
+        } else {
+            bytes
+        };
+        self.bytes = (wanted as u64).clamp(self.usual, self.most);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// A second of a program that runs for 15 ms and is held for 85, on a disk that brings 40 MB in 100 ms; it needs `needs` in a burst.
+    fn held(window: &mut Window, now: &mut u64, needs: u64) {
+        for _ in 0..10 {
+            let ready = window.bytes().min(34 << 20);
+            let used = needs.min(ready + (6 << 20));
+            for _ in 0..15 {
+                *now += MS;
+                window.used(used / 15, *now);
+            }
+            *now += 85 * MS;
+        }
+    }
+
+    #[test]
+    fn it_grows_to_what_a_burst_uses_and_comes_back() {
+        let (mut window, mut now) = (Window::default(), 1);
+        window.room(640 << 20);
+        let usual = window.bytes();
+        assert_eq!(usual, (640 << 20) / PART);
+        (0..12).for_each(|_| held(&mut window, &mut now, 30 << 20));
+        assert!(window.is_bursty() && (30 << 20..46 << 20).contains(&window.bytes()), "{}", window.bytes() >> 20);
+        // One without a pause: a unit each millisecond.
+        (0..40_000).for_each(|_| {
+            now += MS;
+            window.used(1 << 18, now);
+        });
+        assert_eq!(window.bytes(), usual);
+    }
+
+    #[test]
+    fn a_disk_that_is_always_busy_gains_nothing_by_it() {
+        let (mut window, mut now) = (Window::default(), 1);
+        window.room(640 << 20);
+        // 100 MB in 230 ms, and 25 ms in between: 12 MB come meanwhile.
+        for _ in 0..100 {
+            for _ in 0..230 {
+                now += MS;
+                window.used(100_000_000 / 230, now);
+            }
+            now += 25 * MS;
+        }
+        assert!(window.bytes() < 13 << 20, "{}", window.bytes() >> 20);
+    }
+}
