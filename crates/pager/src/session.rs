@@ -481,6 +481,9 @@ impl Session {
                     break;
                 }
                 let Some(unit) = self.memory.units.at(address) else { break };
+                if !self.charged && self.memory.is_file(unit) {
+                    self.charge();
+                }
                 if self.helped.insert(unit) {
                     self.memory.ahead(unit, u64::MAX);
                 } else if next == place + RUN {
@@ -522,7 +525,9 @@ impl Session {
     fn begin(&mut self, order: &[Id], now: u64) -> io::Result<()> {
         // It may have gone to another group since.
         self.room = Room::of(self.pid);
-        self.charge(order);
+        if order.iter().step_by(16).any(|unit| self.memory.is_file(*unit)) {
+            self.charge();
+        }
         let mut follow = Follow::new(order, 0, now);
         follow.lap_took(self.lap_before);
         follow.survey(&mut self.memory);
@@ -533,10 +538,9 @@ impl Session {
         self.turn(Mode::Following, now)
     }
 
-    /// Where pages of files are part of it, they are to count against its own limit.
-    fn charge(&mut self, order: &[Id]) {
-        let has_files = order.iter().step_by(16).any(|unit| self.memory.is_file(*unit));
-        let Some(program) = self.program.clone().filter(|_| has_files && !self.charged) else { return };
+    /// Pages of files are to count against its own limit.
+    fn charge(&mut self) {
+        let Some(program) = self.program.clone().filter(|_| !self.charged) else { return };
         self.charged = true;
         let own = Limits::of(std::process::id());
         if let Some(group) = self.room.group_beside(&own)

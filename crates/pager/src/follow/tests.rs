@@ -279,7 +279,9 @@ fn who_runs_in_bursts_is_left_alone_in_them_and_finds_all_there() {
         (meanwhile, machine.asks - before - meanwhile, majors)
     };
     assert!(burst(&mut follow, &mut machine).0 > 0 && !follow.is_bursty(), "nothing is known of it yet");
-    (0..300).for_each(|_| drop(burst(&mut follow, &mut machine)));
+    for _ in 0..300 {
+        burst(&mut follow, &mut machine);
+    }
     assert!(follow.is_bursty() && !follow.is_astray() && machine.maps > 0, "{}", follow.inside());
     let bursts: Vec<_> = (0..100).map(|_| burst(&mut follow, &mut machine)).collect();
     let sum = |of: fn(&(u64, u64, u32)) -> u64| bursts.iter().map(of).sum::<u64>();
