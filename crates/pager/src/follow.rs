@@ -625,6 +625,11 @@ impl Follow {
         self.window.bytes()
     }
 
+    /// Its quota of processor time was used up, and it was held.
+    pub fn held(&mut self) {
+        self.window.held();
+    }
+
     /// The program runs in bursts, and pages are put into its page table beforehand: every one of its faults counts.
     pub fn is_bursty(&self) -> bool {
         self.window.is_bursty() && self.tally.laps >= SETTLED

@@ -38,14 +38,8 @@ impl Limits {
         let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
         let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
         let mut levels = Vec::new();
-        if let Some((root, group, v2)) = place(&groups, &mounts) {
-            let mut at = root.join(group.trim_start_matches('/'));
-            while at.starts_with(&root) && at != root {
-                levels.push(if v2 { Level::V2(at.clone()) } else { Level::V1(at.clone()) });
-                if !at.pop() {
-                    break;
-                }
-            }
+        if let Some((root, group, v2)) = place(&groups, &mounts, "memory") {
+            levels.extend(upwards(&root, &group).map(|at| if v2 { Level::V2(at) } else { Level::V1(at) }));
         }
         levels.push(Level::Machine);
         Limits { levels }
@@ -77,8 +71,41 @@ impl Limits {
     }
 }
 
-/// Root and path of the group that counts memory, and whether it is of v2.
-fn place(groups: &str, mounts: &str) -> Option<(PathBuf, String, bool)> {
+/// How often the control groups of a process held it because its quota of processor time was used up.
+#[derive(Debug)]
+pub struct Throttled(Vec<PathBuf>);
+
+impl Throttled {
+    /// Those of this process.
+    pub fn of(pid: u32) -> Self {
+        let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+        let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        let place = place(&groups, &mounts, "cpu");
+        Throttled(
+            place.iter().flat_map(|(root, group, _)| upwards(root, group)).map(|at| at.join("cpu.stat")).collect(),
+        )
+    }
+
+    /// Periods in which one of them did, so far.
+    pub fn periods(&self) -> u64 {
+        self.0
+            .iter()
+            .filter_map(|path| std::fs::read_to_string(path).ok())
+            .map(|text| sum(&text, &["nr_throttled"]))
+            .sum()
+    }
+}
+
+/// A group and all above it but the root, which has no limits.
+fn upwards(root: &Path, group: &str) -> impl Iterator<Item = PathBuf> {
+    let (at, root) = (root.join(group.trim_start_matches('/')), root.to_owned());
+    let all: Vec<PathBuf> =
+        at.ancestors().take_while(|at| at.starts_with(&root) && *at != root).map(Path::to_owned).collect();
+    all.into_iter()
+}
+
+/// Root and path of the group that counts something, such as memory, and whether it is of v2.
+fn place(groups: &str, mounts: &str, what: &str) -> Option<(PathBuf, String, bool)> {
     let mounted = |wanted: &str, option: Option<&str>| {
         mounts.lines().find_map(|line| {
             let (mount, file_system) = line.split_once(" - ")?;
@@ -93,9 +120,9 @@ fn place(groups: &str, mounts: &str) -> Option<(PathBuf, String, bool)> {
         Some((fields.next()?, fields.next()?, fields.next()?))
     });
     let all: Vec<_> = fields.by_ref().collect();
-    let v1 = all.iter().find(|(_, controllers, _)| controllers.split(',').any(|name| name == "memory"));
+    let v1 = all.iter().find(|(_, controllers, _)| controllers.split(',').any(|name| name == what));
     if let Some((_, _, path)) = v1 {
-        return Some((mounted("cgroup", Some("memory"))?, (*path).to_owned(), false));
+        return Some((mounted("cgroup", Some(what))?, (*path).to_owned(), false));
     }
     let (_, _, path) = all.iter().find(|(number, controllers, _)| *number == "0" && controllers.is_empty())?;
     Some((mounted("cgroup2", None)?, (*path).to_owned(), true))
@@ -167,12 +194,14 @@ mod tests {
 
     #[test]
     fn groups_of_both_kinds_are_found() {
-        let v1 = place("4:memory:/tiermark-a\n0::/tiermark-a\n", MOUNTS).unwrap();
+        let v1 = place("4:memory:/tiermark-a\n0::/tiermark-a\n", MOUNTS, "memory").unwrap();
         assert_eq!(v1, ("/sys/fs/cgroup/memory".into(), "/tiermark-a".to_owned(), false));
-        let v2 = place("0::/user.slice/x\n", MOUNTS).unwrap();
+        let v2 = place("0::/user.slice/x\n", MOUNTS, "memory").unwrap();
         assert_eq!(v2, ("/sys/fs/cgroup/unified".into(), "/user.slice/x".to_owned(), true));
-        assert_eq!(place("", MOUNTS), None);
-        assert_eq!(place("4:memory:/a\n", ""), None);
+        assert_eq!(place("", MOUNTS, "memory"), None);
+        let all: Vec<_> = upwards(Path::new("/g"), "/a/b").collect();
+        assert_eq!(all, [Path::new("/g/a/b"), Path::new("/g/a")]);
+        assert_eq!(place("4:memory:/a\n", "", "memory"), None);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::counts::Counts;
 use crate::follow::{Follow, Tally, World};
 use crate::history::History;
 use crate::known::Known;
-use crate::limits::Limits;
+use crate::limits::{Limits, Throttled};
 use crate::memory::Memory;
 use crate::room::Room;
 use crate::units::{Id, UNIT};
@@ -167,6 +167,8 @@ pub struct Session {
     deaf: Option<(u64, [f64; 2])>,
     /// It waits for pages of files.
     reads: bool,
+    /// How often its quota of processor time held it, and how often it had until it was counted last.
+    throttled: (Throttled, u64),
     /// Every fault is told while it is followed.
     every: bool,
     active: u64,
@@ -216,6 +218,7 @@ impl Session {
             usual: [0.0; 2],
             deaf: None,
             reads: false,
+            throttled: (Throttled::of(pid), 0),
             every: false,
             active: 0,
             worth: 0,
@@ -333,6 +336,13 @@ impl Session {
             }
         }
         self.counted = (now, counts);
+        let (throttled, before) = &mut self.throttled;
+        let periods = throttled.periods();
+        if std::mem::replace(before, periods) < periods
+            && let Some(follow) = &mut self.follow
+        {
+            follow.held();
+        }
         let (since, before) = self.brought;
         if now.saturating_sub(since) >= SECOND {
             let asked = self.tally().asked;
@@ -525,6 +535,7 @@ impl Session {
     fn begin(&mut self, order: &[Id], now: u64) -> io::Result<()> {
         // It may have gone to another group since.
         self.room = Room::of(self.pid);
+        self.throttled.0 = Throttled::of(self.pid);
         if order.iter().step_by(16).any(|unit| self.memory.is_file(*unit)) {
             self.charge();
         }

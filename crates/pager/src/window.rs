@@ -1,6 +1,6 @@
 //! How much is asked for ahead of the program. Mostly a fixed part of the room: as much as keeps a disk busy. A program that runs in
-//! bursts (its control group has a quota of processor time, or it thinks between two laps) would use that up at once and wait for the
-//! disk, which had nothing to do while it paused; for such a one it grows to what a burst uses.
+//! bursts, because its control group has a quota of processor time, would use that up at once and wait for the disk, which had nothing
+//! to do while it was held; for such a one it grows to what a burst uses.
 
 /// Of the room: this part, at least and at most, where nothing pauses; and the most of all.
 const PART: u64 = 112;
@@ -36,6 +36,8 @@ pub struct Window {
     pause: u64,
     /// Bytes that it used since then.
     used: u64,
+    /// Its quota held it since the span began.
+    held: bool,
     span: Span,
 }
 
@@ -63,6 +65,11 @@ impl Window {
     /// Bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Its quota of processor time was used up, and it was held.
+    pub fn held(&mut self) {
+        self.held = true;
     }
 
     /// The program runs in bursts: what delays it in one is not made up for.
@@ -101,8 +108,10 @@ impl Window {
         let span = std::mem::take(&mut self.span);
         self.span.began = now;
         let bytes = self.bytes as f64;
-        let wanted = if span.dry >= BURSTS && 2 * span.paused > span.took {
-            // Who pauses less is better served by what is kept: more than comes in a pause would only take its place.
+        // A program that waits for the disk pauses, too: more would not come the sooner, and take the place of what is kept.
+        let wanted = if !std::mem::take(&mut self.held) {
+            bytes / MORE
+        } else if span.dry >= BURSTS && 2 * span.paused > span.took {
             bytes * MORE
         } else if (span.most as f64) < AMPLE * bytes {
             bytes * LESS
@@ -128,6 +137,7 @@ mod tests {
                 *now += MS;
                 window.used(used / 15, *now);
             }
+            window.held();
             *now += 85 * MS;
         }
     }
@@ -149,16 +159,20 @@ mod tests {
     }
 
     #[test]
-    fn who_pauses_now_and_then_gains_nothing_by_it() {
+    fn who_is_not_held_gains_nothing_by_it() {
         let (mut window, mut now) = (Window::default(), 1);
         window.room(640 << 20);
-        // 100 MB in 230 ms, and 25 ms in between.
+        // 100 MB in 230 ms, and 25 ms in between; another whose disk makes it wait most of the time.
         for _ in 0..100 {
             for _ in 0..230 {
                 now += MS;
                 window.used(100_000_000 / 230, now);
             }
             now += 25 * MS;
+        }
+        for _ in 0..300 {
+            now += 50 * MS;
+            window.used(20_000_000, now);
         }
         assert!(!window.is_bursty() && window.bytes() == (640 << 20) / PART, "{}", window.bytes() >> 20);
     }

@@ -272,6 +272,7 @@ fn who_runs_in_bursts_is_left_alone_in_them_and_finds_all_there() {
             follow.act(machine, now);
             meanwhile = if nth == 30 { machine.asks - before } else { meanwhile };
         }
+        follow.held();
         for _ in 0..20 {
             now += 4_500_000;
             follow.act(machine, now);
