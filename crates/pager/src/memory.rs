@@ -28,6 +28,9 @@ enum Ask {
     Map(Range),
 }
 
+/// What a thread does with each batch; in a box, so that there is one kind of thread and not four.
+type Give<T> = Box<dyn FnMut(&[T]) -> io::Result<()> + Send>;
+
 /// A thread that does one kind of thing.
 #[derive(Debug)]
 struct Adviser<T> {
@@ -39,11 +42,7 @@ struct Adviser<T> {
 }
 
 impl<T: Send + 'static> Adviser<T> {
-    fn new(
-        name: &str,
-        refused: &Arc<AtomicU64>,
-        mut give: impl FnMut(&[T]) -> io::Result<()> + Send + 'static,
-    ) -> io::Result<Self> {
+    fn new(name: &str, refused: &Arc<AtomicU64>, mut give: Give<T>) -> io::Result<Self> {
         let (send, receive) = sync_channel::<Vec<T>>(WAITING);
         let refused = Arc::clone(refused);
         let over = Arc::new(AtomicBool::new(false));
@@ -115,8 +114,8 @@ impl Memory {
         let refused = Arc::new(AtomicU64::new(0));
         let ahead = bringing(&peer, &refused)?;
         let own = Arc::clone(&peer);
-        let behind =
-            Adviser::new("pageout", &refused, move |ranges: &[Range]| own.advise(ranges, Advice::PageOut).map(|_| ()))?;
+        let send_out = move |ranges: &[Range]| own.advise(ranges, Advice::PageOut).map(|_| ());
+        let behind = Adviser::new("pageout", &refused, Box::new(send_out))?;
         let (units, lies) = (Units::default(), Vec::new());
         Ok(Memory { pid, peer, maps, mapped: 0, units, ahead, files: None, behind, lies, refused })
     }
@@ -132,7 +131,7 @@ impl Memory {
             // Who ends it has a reason: its group is to be empty.
             hand.bring(ranges).or_else(|_| peer.advise(ranges, Advice::WillNeed).map(|_| ()))
         };
-        self.files = Some(Adviser::new("files", &self.refused, bring)?);
+        self.files = Some(Adviser::new("files", &self.refused, Box::new(bring))?);
         Ok(())
     }
 
@@ -197,13 +196,13 @@ impl Memory {
 /// One thread brings in and does not wait for the disk; another, behind it, waits for each page and maps it.
 fn bringing(peer: &Arc<Peer>, refused: &Arc<AtomicU64>) -> io::Result<Adviser<Ask>> {
     let own = Arc::clone(peer);
-    let mut mapper = Adviser::new("map", refused, move |ranges: &[Range]| {
+    let map = move |ranges: &[Range]| {
         ranges.iter().for_each(|range| own.map(*range));
         Ok(())
-    })?;
-    let own = Arc::clone(peer);
-    let mut ranges = Vec::new();
-    Adviser::new("willneed", refused, move |asks: &[Ask]| {
+    };
+    let mut mapper = Adviser::new("map", refused, Box::new(map))?;
+    let (own, mut ranges) = (Arc::clone(peer), Vec::new());
+    let bring = move |asks: &[Ask]| {
         ranges.clear();
         for ask in asks {
             match ask {
@@ -214,7 +213,8 @@ fn bringing(peer: &Arc<Peer>, refused: &Arc<AtomicU64>) -> io::Result<Adviser<As
         let done = own.advise(&ranges, Advice::WillNeed);
         mapper.flush();
         done.map(|_| ())
-    })
+    };
+    Adviser::new("willneed", refused, Box::new(bring))
 }
 
 impl World for Memory {
