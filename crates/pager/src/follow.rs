@@ -6,6 +6,7 @@ use crate::keep::Keep;
 use crate::lag::Lag;
 use crate::units::{Id, UNIT};
 use crate::window::Window;
+use crate::world::World;
 use std::collections::HashMap;
 
 /// Units of which a thread may be ahead of what was asked for and still be where it is expected.
@@ -35,39 +36,6 @@ const AT_ONCE: usize = 256;
 const SETTLED: u64 = 6;
 /// Kept units sent out at once when the kept part becomes smaller.
 const SWEEP: usize = 64;
-
-/// Where the pages of a unit are, a bit for each.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Look {
-    /// In the program's page table.
-    pub present: u64,
-    /// To be read when they are touched.
-    pub absent: u64,
-    /// Bytes of a page.
-    pub page: u32,
-}
-
-impl Look {
-    fn bytes(&self, pages: u64) -> u32 {
-        pages.count_ones() * self.page
-    }
-}
-
-/// What is done to the program's memory.
-pub trait World {
-    /// Where a unit is now.
-    fn look(&mut self, unit: Id) -> Look;
-    /// Bring these pages of it in.
-    fn ahead(&mut self, unit: Id, pages: u64);
-    /// Put these, which were asked for, into its page table once they are there: the program meets no fault of theirs.
-    fn map(&mut self, unit: Id, pages: u64);
-    /// Send it out.
-    fn behind(&mut self, unit: Id);
-    /// These pages of it were changed since they were brought in: they have to be written when they go. False where nobody can say.
-    fn is_written(&mut self, unit: Id, pages: u64) -> bool;
-    /// Whether a thread of the program computes, or waits for a page; not one that has ended or sleeps.
-    fn is_at_work(&mut self, thread: u32) -> bool;
-}
 
 /// What became of it so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -137,7 +105,7 @@ impl Follow {
             near: 1,
             behind: 0,
             outstanding: 0,
-            window: Window::default(),
+            window: Window::new(now),
             room,
             part: 0.0,
             keep: Keep::default(),

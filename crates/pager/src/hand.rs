@@ -35,6 +35,11 @@ impl Hand {
         Ok(hand)
     }
 
+    /// Its number.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Has these pages brought in.
     ///
     /// # Errors

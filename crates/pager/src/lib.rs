@@ -5,7 +5,9 @@
 
 mod counts;
 mod cycle;
+mod folios;
 mod follow;
+mod groups;
 mod hand;
 mod history;
 mod keep;
@@ -14,11 +16,13 @@ mod lag;
 mod limits;
 mod maps;
 mod memory;
+mod quota;
 mod room;
 mod session;
 mod tree;
 mod units;
 mod window;
+mod world;
 
 pub use hand::serve;
 pub use session::{Mode, Session, Standing};

@@ -1,6 +1,7 @@
 //! How much memory a process can have: the limits of its control groups (v1, v2 or none) and the machine's own, each less
 //! what cannot leave it. Page cache and the swap cache can, so that they do not count.
 
+use crate::groups::Groups;
 use std::path::{Path, PathBuf};
 
 /// Of the machine, what the kernel wants free before it looks for more (watermarks), and room for what starts meanwhile.
@@ -35,26 +36,9 @@ pub struct Limit {
 impl Limits {
     /// Those of this process.
     pub fn of(pid: u32) -> Self {
-        let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
-        let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-        let mut levels = Vec::new();
-        if let Some((root, group, v2)) = place(&groups, &mounts, "memory") {
-            levels.extend(upwards(&root, &group).map(|at| if v2 { Level::V2(at) } else { Level::V1(at) }));
-        }
-        levels.push(Level::Machine);
-        Limits { levels }
-    }
-
-    /// Its nearest control group, where that counts its memory apart from `other`'s.
-    pub fn group_beside(&self, other: &Limits) -> Option<&Path> {
-        self.group().filter(|group| other.group() != Some(group))
-    }
-
-    fn group(&self) -> Option<&Path> {
-        match self.levels.first()? {
-            Level::V1(path) | Level::V2(path) => Some(path),
-            Level::Machine => None,
-        }
+        let groups = Groups::of(pid, "memory");
+        let level = if groups.are_v2 { Level::V2 } else { Level::V1 };
+        Limits { levels: groups.all.into_iter().map(level).chain([Level::Machine]).collect() }
     }
 
     /// The limits as they are now; cheap.
@@ -69,63 +53,6 @@ impl Limits {
         let all = self.levels.iter().enumerate().filter_map(limit);
         all.min_by_key(|limit| limit.limit as i64 - limit.held as i64)
     }
-}
-
-/// How often the control groups of a process held it because its quota of processor time was used up.
-#[derive(Debug)]
-pub struct Throttled(Vec<PathBuf>);
-
-impl Throttled {
-    /// Those of this process.
-    pub fn of(pid: u32) -> Self {
-        let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
-        let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-        let place = place(&groups, &mounts, "cpu");
-        Throttled(
-            place.iter().flat_map(|(root, group, _)| upwards(root, group)).map(|at| at.join("cpu.stat")).collect(),
-        )
-    }
-
-    /// Periods in which one of them did, so far.
-    pub fn periods(&self) -> u64 {
-        self.0
-            .iter()
-            .filter_map(|path| std::fs::read_to_string(path).ok())
-            .map(|text| sum(&text, &["nr_throttled"]))
-            .sum()
-    }
-}
-
-/// A group and all above it but the root, which has no limits.
-fn upwards(root: &Path, group: &str) -> impl Iterator<Item = PathBuf> {
-    let (at, root) = (root.join(group.trim_start_matches('/')), root.to_owned());
-    let all: Vec<PathBuf> =
-        at.ancestors().take_while(|at| at.starts_with(&root) && *at != root).map(Path::to_owned).collect();
-    all.into_iter()
-}
-
-/// Root and path of the group that counts something, such as memory, and whether it is of v2.
-fn place(groups: &str, mounts: &str, what: &str) -> Option<(PathBuf, String, bool)> {
-    let mounted = |wanted: &str, option: Option<&str>| {
-        mounts.lines().find_map(|line| {
-            let (mount, file_system) = line.split_once(" - ")?;
-            let mut words = file_system.split(' ');
-            let is = words.next() == Some(wanted);
-            let has = option.is_none_or(|option| words.nth(1).is_some_and(|all| all.split(',').any(|o| o == option)));
-            (is && has).then(|| mount.split(' ').nth(4).map(PathBuf::from))?
-        })
-    };
-    let mut fields = groups.lines().filter_map(|line| {
-        let mut fields = line.splitn(3, ':');
-        Some((fields.next()?, fields.next()?, fields.next()?))
-    });
-    let all: Vec<_> = fields.by_ref().collect();
-    let v1 = all.iter().find(|(_, controllers, _)| controllers.split(',').any(|name| name == what));
-    if let Some((_, _, path)) = v1 {
-        return Some((mounted("cgroup", Some(what))?, (*path).to_owned(), false));
-    }
-    let (_, _, path) = all.iter().find(|(number, controllers, _)| *number == "0" && controllers.is_empty())?;
-    Some((mounted("cgroup2", None)?, (*path).to_owned(), true))
 }
 
 fn number(path: &Path) -> Option<u64> {
@@ -187,22 +114,6 @@ impl Level {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const MOUNTS: &str = "31 1 0:26 / /sys/fs/cgroup ro - tmpfs tmpfs rw\n\
-        32 31 0:27 / /sys/fs/cgroup/unified rw,nosuid - cgroup2 cgroup2 rw\n\
-        33 31 0:28 / /sys/fs/cgroup/memory rw,nosuid - cgroup cgroup rw,memory\n";
-
-    #[test]
-    fn groups_of_both_kinds_are_found() {
-        let v1 = place("4:memory:/tiermark-a\n0::/tiermark-a\n", MOUNTS, "memory").unwrap();
-        assert_eq!(v1, ("/sys/fs/cgroup/memory".into(), "/tiermark-a".to_owned(), false));
-        let v2 = place("0::/user.slice/x\n", MOUNTS, "memory").unwrap();
-        assert_eq!(v2, ("/sys/fs/cgroup/unified".into(), "/user.slice/x".to_owned(), true));
-        assert_eq!(place("", MOUNTS, "memory"), None);
-        let all: Vec<_> = upwards(Path::new("/g"), "/a/b").collect();
-        assert_eq!(all, [Path::new("/g/a/b"), Path::new("/g/a")]);
-        assert_eq!(place("4:memory:/a\n", "", "memory"), None);
-    }
 
     #[test]
     fn the_machine_itself_is_a_limit() {

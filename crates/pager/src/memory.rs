@@ -1,16 +1,17 @@
 //! The memory of the program, through the kernel's faces: where units are, and two threads through which they are brought in
 //! and sent out, so that neither waits for the other and nobody who watches waits for a disk.
 
-use crate::follow::{Look, World};
 use crate::hand::Hand;
 use crate::maps::Maps;
 use crate::units::{Id, UNIT, Units};
+use crate::world::{Look, World};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
+use std::time::Duration;
 use sys::peer::{Advice, Lies, Peer, Range};
 
 /// Absent pages with up to three others between them are asked for in one go.
@@ -94,6 +95,8 @@ pub struct Memory {
     ahead: Adviser<Ask>,
     /// Pages of files, where who asks for them is charged.
     files: Option<Adviser<Range>>,
+    /// The number of who does.
+    hand: Option<u32>,
     behind: Adviser<Range>,
     lies: Vec<Lies>,
     refused: Arc<AtomicU64>,
@@ -117,7 +120,7 @@ impl Memory {
         let send_out = move |ranges: &[Range]| own.advise(ranges, Advice::PageOut).map(|_| ());
         let behind = Adviser::new("pageout", &refused, Box::new(send_out))?;
         let (units, lies) = (Units::default(), Vec::new());
-        Ok(Memory { pid, peer, maps, mapped: 0, units, ahead, files: None, behind, lies, refused })
+        Ok(Memory { pid, peer, maps, mapped: 0, units, ahead, files: None, hand: None, behind, lies, refused })
     }
 
     /// From now on pages of files are brought in by a process in this control group, and so charged to it.
@@ -126,6 +129,7 @@ impl Memory {
     /// When there can be none; they are brought in as before, then.
     pub fn charge(&mut self, group: &Path, program: &Path) -> io::Result<()> {
         let mut hand = Hand::of(self.pid, group, program)?;
+        self.hand = Some(hand.pid());
         let peer = Arc::clone(&self.peer);
         let bring = move |ranges: &[Range]| {
             // Who ends it has a reason: its group is to be empty.
@@ -133,6 +137,16 @@ impl Memory {
         };
         self.files = Some(Adviser::new("files", &self.refused, Box::new(bring))?);
         Ok(())
+    }
+
+    /// Whether they are.
+    pub fn is_charged(&self) -> bool {
+        self.files.is_some()
+    }
+
+    /// CPU time that it took.
+    pub fn hand_cpu(&self) -> Duration {
+        self.hand.and_then(sys::process::cpu_time_of).unwrap_or_default()
     }
 
     /// Hands on what was asked for since the last time.

@@ -5,7 +5,6 @@ use crate::counts::resident;
 use crate::follow::Follow;
 use crate::limits::{Limit, Limits};
 use crate::memory::Memory;
-use std::path::Path;
 use std::time::Instant;
 
 /// Between two looks at limits, in ns; what is held below them is looked at every third time.
@@ -54,11 +53,6 @@ impl Room {
             numbers_at: 0,
             measured_at: 0,
         }
-    }
-
-    /// Its control group, where that counts its memory apart from the pager's.
-    pub fn group_beside(&self, other: &Limits) -> Option<&Path> {
-        self.limits.group_beside(other)
     }
 
     /// Bytes that others hold, as far as is known.

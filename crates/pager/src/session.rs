@@ -1,14 +1,21 @@
 //! One process, from the first look at its faults to its end: watched at no cost until it waits for pages, listened to until its
 //! order is known, followed as long as that pays, and left alone otherwise.
 
+mod standing;
+
+pub use standing::Standing;
+
 use crate::counts::Counts;
-use crate::follow::{Follow, Tally, World};
+use crate::folios::with_folios;
+use crate::follow::{Follow, Tally};
+use crate::groups::Groups;
 use crate::history::History;
 use crate::known::Known;
-use crate::limits::{Limits, Throttled};
 use crate::memory::Memory;
+use crate::quota::Quota;
 use crate::room::Room;
 use crate::units::{Id, UNIT};
+use crate::world::World;
 use serde::Serialize;
 use std::collections::HashSet;
 use std::io;
@@ -33,8 +40,6 @@ const SURE: f64 = 0.7;
 const RUN: u64 = 6;
 /// After a run of rising addresses another is likely for so long, in ns.
 const QUICK: u64 = 200_000_000;
-/// The longest folio: what one entry of a page table's middle level maps.
-const FOLIO: u64 = 2 << 20;
 /// Major faults of which one is told while there is nothing to be had but the return of order.
 const SPARSE: u64 = 8;
 /// Bytes a second are told over so long.
@@ -72,65 +77,15 @@ pub enum Mode {
     Following,
 }
 
-/// How it stands.
-#[derive(Debug, Clone, Default, Serialize)]
-pub struct Standing {
-    /// The process.
-    pub pid: u32,
-    /// What the kernel calls it; fifteen letters of its name.
-    pub name: String,
-    /// What is done.
-    pub mode: Mode,
-    /// Bytes that it goes through in a lap, and those of them that are kept.
-    pub cycle_bytes: u64,
-    /// Of them, those that are meant to stay.
-    pub kept_bytes: u64,
-    /// Room for the cycle.
-    pub room_bytes: u64,
-    /// Where it is, 0 to 1.
-    pub cursor: f64,
-    /// Units asked for ahead of it.
-    pub ahead_units: i64,
-    /// Bytes asked for ahead of it at most.
-    pub window_bytes: u64,
-    /// Seconds of the last lap.
-    pub lap_s: f64,
-    /// Seconds of the lap before it was helped.
-    pub lap_before_s: f64,
-    /// Laps that were followed.
-    pub laps: u64,
-    /// Bytes brought in ahead.
-    pub ahead_bytes: u64,
-    /// The same a second, over the last second.
-    pub ahead_bytes_per_s: f64,
-    /// The most that this was in any second: the disk's sequential rate, as far as it was seen here.
-    pub fastest_bytes_per_s: f64,
-    /// Of the speed that this rate allows for what is not kept, the part that the last lap had; 0 while nothing is known.
-    pub share_of_bound: f64,
-    /// Bytes sent out behind.
-    pub behind_bytes: u64,
-    /// Major faults where they were expected, and elsewhere.
-    pub faults_expected: u64,
-    /// Major faults that were not.
-    pub faults_unexpected: u64,
-    /// Major faults of as many laps as were followed, at what a lap had before it was helped, less those that were left.
-    pub faults_avoided: u64,
-    /// Kept bytes that the kernel took all the same.
-    pub lost_bytes: u64,
-    /// Faults that were not told because nobody read in time.
-    pub untold: u64,
-    /// Calls that the kernel refused.
-    pub refused: u64,
-}
-
 /// A process under the pager's care.
 #[derive(Debug)]
 pub struct Session {
     pid: u32,
     memory: Memory,
     room: Room,
-    /// This program, to serve as a hand in the process's control group, and whether that was tried.
+    /// This program, to serve as a hand in the process's control group.
     program: Option<PathBuf>,
+    /// Whether there can be one was tried.
     charged: bool,
     /// Where its stack begins: elsewhere once it has become another program (exec).
     stack: u64,
@@ -167,8 +122,8 @@ pub struct Session {
     deaf: Option<(u64, [f64; 2])>,
     /// It waits for pages of files.
     reads: bool,
-    /// How often its quota of processor time held it, and how often it had until it was counted last.
-    throttled: (Throttled, u64),
+    /// Of processor time.
+    quota: Quota,
     /// Every fault is told while it is followed.
     every: bool,
     active: u64,
@@ -179,6 +134,8 @@ pub struct Session {
     followed_since: u64,
     laps_judged: u64,
     untold: u64,
+    /// CPU time of hands that ended.
+    hands: Duration,
 }
 
 impl Session {
@@ -218,7 +175,7 @@ impl Session {
             usual: [0.0; 2],
             deaf: None,
             reads: false,
-            throttled: (Throttled::of(pid), 0),
+            quota: Quota::of(pid),
             every: false,
             active: 0,
             worth: 0,
@@ -228,6 +185,7 @@ impl Session {
             followed_since: 0,
             laps_judged: 0,
             untold: 0,
+            hands: Duration::ZERO,
         })
     }
 
@@ -304,7 +262,7 @@ impl Session {
         }
         if now.saturating_sub(self.rested) > PATIENCE {
             self.deaf = Some((now, self.usual));
-            self.untold += self.faults.take().map_or(0, |faults| faults.lost());
+            self.deafen();
         }
         Ok(())
     }
@@ -336,10 +294,8 @@ impl Session {
             }
         }
         self.counted = (now, counts);
-        let (throttled, before) = &mut self.throttled;
-        let periods = throttled.periods();
-        if std::mem::replace(before, periods) < periods
-            && let Some(follow) = &mut self.follow
+        if let Some(follow) = &mut self.follow
+            && self.quota.has_held()
         {
             follow.held();
         }
@@ -362,15 +318,14 @@ impl Session {
         tracing::debug!("{}: another program", self.pid);
         self.end_follow(now);
         let fresh = Session::of(self.pid, self.program.clone())?;
-        let (total, avoided, untold) = (self.total, self.avoided, self.untold);
-        *self = Session { total, avoided, untold, stack: self.stack, ..fresh };
+        let (total, avoided, untold, hands) = (self.total, self.avoided, self.untold, self.hand_cpu());
+        *self = Session { total, avoided, untold, hands, stack: self.stack, ..fresh };
         Ok(())
     }
 
     fn turn(&mut self, mode: Mode, now: u64) -> io::Result<()> {
         tracing::debug!("{}: {:?} to {mode:?}, {:.0} major faults/s", self.pid, self.mode, self.rate);
-        self.untold += self.faults.take().map_or(0, |faults| faults.lost());
-        self.faults = self.faults_for(mode)?;
+        self.listen_for(mode)?;
         if mode == Mode::Learning {
             self.learning = (now, self.counted.1.major);
             self.history.doubt();
@@ -381,7 +336,17 @@ impl Session {
         Ok(())
     }
 
-    /// What is listened to.
+    /// From now on to what this mode is to be told of, and to nothing else.
+    fn listen_for(&mut self, mode: Mode) -> io::Result<()> {
+        self.deafen();
+        self.faults = self.faults_for(mode)?;
+        Ok(())
+    }
+
+    fn deafen(&mut self) {
+        self.untold += self.faults.take().map_or(0, |faults| faults.lost());
+    }
+
     fn faults_for(&mut self, mode: Mode) -> io::Result<Option<Faults>> {
         // By units: some eight are told of each.
         let some = (UNIT / self.memory.page() / 8).max(1);
@@ -534,8 +499,8 @@ impl Session {
 
     fn begin(&mut self, order: &[Id], now: u64) -> io::Result<()> {
         // It may have gone to another group since.
-        self.room = Room::of(self.pid);
-        self.throttled.0 = Throttled::of(self.pid);
+        (self.room, self.quota) = (Room::of(self.pid), Quota::of(self.pid));
+        self.charged = self.memory.is_charged();
         if order.iter().step_by(16).any(|unit| self.memory.is_file(*unit)) {
             self.charge();
         }
@@ -553,10 +518,12 @@ impl Session {
     fn charge(&mut self) {
         let Some(program) = self.program.clone().filter(|_| !self.charged) else { return };
         self.charged = true;
-        let own = Limits::of(std::process::id());
-        if let Some(group) = self.room.group_beside(&own)
-            && let Err(error) = self.memory.charge(group, &program)
-        {
+        let nearest = |pid| Groups::of(pid, "memory").all.into_iter().next();
+        // Of the same group, whoever brings them in is charged as the process is.
+        let Some(group) = nearest(self.pid).filter(|group| nearest(std::process::id()).as_ref() != Some(group)) else {
+            return;
+        };
+        if let Err(error) = self.memory.charge(&group, &program) {
             tracing::debug!("{}: {}: {error}", self.pid, group.display());
         }
     }
@@ -598,8 +565,7 @@ impl Session {
             self.penance = if short { (self.penance * 2).min(PENANCE_MOST) } else { PENANCE };
             self.rest(now)?;
         } else if bursty != self.every {
-            self.untold += self.faults.take().map_or(0, |faults| faults.lost());
-            self.faults = self.faults_for(Mode::Following)?;
+            self.listen_for(Mode::Following)?;
         } else if now.saturating_sub(self.worth) > ENOUGH && (follow.fits() || idles) {
             self.end_follow(now);
             self.turn(Mode::Watching, now)?;
@@ -626,37 +592,9 @@ impl Session {
         self.follow.as_ref().map_or(self.total, |follow| sum(self.total, follow.tally()))
     }
 
-    /// How it stands.
-    pub fn standing(&self) -> Standing {
-        let tally = self.tally();
-        let follow = self.follow.as_ref();
-        let (cursor, ahead_units) = follow.map_or((0.0, 0), Follow::cursor);
-        let name = std::fs::read_to_string(format!("/proc/{}/comm", self.pid)).unwrap_or_default();
-        Standing {
-            pid: self.pid,
-            name: name.trim_end().to_owned(),
-            mode: self.mode,
-            cycle_bytes: follow.map_or(0, Follow::bytes),
-            kept_bytes: follow.map_or(0, Follow::kept),
-            room_bytes: follow.map_or(0, Follow::space),
-            cursor,
-            ahead_units,
-            window_bytes: follow.map_or(0, Follow::window),
-            lap_s: tally.lap as f64 / 1e9,
-            lap_before_s: self.lap_before as f64 / 1e9,
-            laps: tally.laps,
-            ahead_bytes: tally.asked,
-            ahead_bytes_per_s: self.bringing,
-            fastest_bytes_per_s: self.fastest,
-            share_of_bound: follow.map_or(0.0, |follow| share_of_bound(follow, self.fastest)),
-            behind_bytes: tally.sent,
-            faults_expected: tally.expected,
-            faults_unexpected: tally.unexpected,
-            faults_avoided: self.avoided + follow.map_or(0, |follow| self.avoids(&follow.tally())),
-            lost_bytes: tally.lost,
-            untold: self.untold + self.faults.as_ref().map_or(0, Faults::lost),
-            refused: self.memory.refused(),
-        }
+    /// CPU time of its hands, which are processes of their own.
+    pub fn hand_cpu(&self) -> Duration {
+        self.hands + self.memory.hand_cpu()
     }
 
     /// For whoever wants to know why.
@@ -664,29 +602,6 @@ impl Session {
         let history = format!("visits {} predictable {:.2}", self.history.visits(), self.history.predictable());
         self.follow.as_ref().map_or(history, Follow::inside)
     }
-}
-
-/// A lap takes at least as long as the disk needs for what is not kept.
-fn share_of_bound(follow: &Follow, rate: f64) -> f64 {
-    let (missing, lap) = (follow.bytes().saturating_sub(follow.kept()) as f64, follow.tally().lap as f64 / 1e9);
-    if rate > 0.0 && lap > 0.0 { missing / rate / lap } else { 0.0 }
-}
-
-/// One fault maps all of a large folio of a file (`finish_fault` in mm/memory.c), which may be as long as eight units, and then the
-/// others meet none. What lies next to a unit, and is nowhere in the order, is taken to be its folio's: what of it nobody uses costs
-/// three laps of reading it. `beside` tells the unit of a file so many behind another, or before it.
-fn with_folios(order: &[Id], mut beside: impl FnMut(Id, i64) -> Option<Id>) -> Vec<Id> {
-    const REST: i64 = (FOLIO / UNIT) as i64 - 1;
-    let mut known: HashSet<Id> = order.iter().copied().collect();
-    let mut with = Vec::with_capacity(order.len());
-    for unit in order {
-        let before: Vec<Id> =
-            (1..=REST).map_while(|by| beside(*unit, -by).filter(|next| known.insert(*next))).collect();
-        with.extend(before.into_iter().rev());
-        with.push(*unit);
-        with.extend((1..=REST).map_while(|by| beside(*unit, by).filter(|next| known.insert(*next))));
-    }
-    with
 }
 
 fn sum(a: Tally, b: Tally) -> Tally {
@@ -738,15 +653,5 @@ mod tests {
         }
         shell.kill().unwrap();
         shell.wait().unwrap();
-    }
-
-    #[test]
-    fn what_one_fault_mapped_is_part_of_the_order() {
-        // Of a file of 40 units without those in the middle; what is in the order already stays where it is.
-        let beside =
-            |unit: Id, by: i64| unit.checked_add_signed(by as i32).filter(|at| *at < 10 || (20..40).contains(at));
-        let all: Vec<Id> = (20..28).chain(0..7).chain(7..10).chain(31..40).collect();
-        assert_eq!(with_folios(&[20, 4, 7, 38], beside), all);
-        assert_eq!(with_folios(&[3, 1], |_, _| None), [3, 1], "no file");
     }
 }

@@ -17,6 +17,8 @@ pub struct Pager {
     sessions: HashMap<u32, Session>,
     looked: u64,
     trouble: Option<String>,
+    /// CPU time of the hands of those that ended.
+    hands: Duration,
 }
 
 impl Pager {
@@ -26,7 +28,7 @@ impl Pager {
     /// With a sentence, when it is not there or may not be helped.
     pub fn of(pid: u32, program: Option<PathBuf>) -> io::Result<Self> {
         let sessions = HashMap::from([(pid, Session::of(pid, program.clone())?)]);
-        Ok(Pager { pid, program, sessions, looked: 0, trouble: None })
+        Ok(Pager { pid, program, sessions, looked: 0, trouble: None, hands: Duration::ZERO })
     }
 
     /// Does what is to be done now; how long nothing needs to be done then, or none once all have ended.
@@ -44,7 +46,7 @@ impl Pager {
             }
         }
         let mut next = Duration::from_millis(100);
-        let (sessions, trouble) = (&mut self.sessions, &mut self.trouble);
+        let (sessions, trouble, hands) = (&mut self.sessions, &mut self.trouble, &mut self.hands);
         sessions.retain(|_, session| match session.step(now) {
             Ok(wait) => {
                 next = next.min(wait);
@@ -54,10 +56,17 @@ impl Pager {
                 if error.kind() != io::ErrorKind::NotFound {
                     *trouble = Some(error.to_string());
                 }
+                *hands += session.hand_cpu();
                 false
             }
         });
         (!self.sessions.is_empty()).then_some(next)
+    }
+
+    /// CPU time that all this took: this process's, and that of its hands.
+    pub fn cpu_time(&self) -> Duration {
+        let hands: Duration = self.sessions.values().map(Session::hand_cpu).sum();
+        sys::process::cpu_time() + self.hands + hands
     }
 
     /// What could not be done for one of them, if anything.

@@ -25,7 +25,7 @@ const LESS: f64 = 0.9;
 const BURSTY: f64 = 1.5;
 
 /// The window.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Window {
     usual: u64,
     most: u64,
@@ -55,6 +55,12 @@ struct Span {
 }
 
 impl Window {
+    /// Of a program that came on just now.
+    pub fn new(now: u64) -> Self {
+        let span = Span { began: now, ..Span::default() };
+        Window { usual: 0, most: 0, bytes: 0, moved: now, began: now, pause: 0, used: 0, held: false, span }
+    }
+
     /// There is so much room for the cycle.
     pub fn room(&mut self, room: u64) {
         self.usual = (room / PART).clamp(LEAST, USUAL);
@@ -77,9 +83,9 @@ impl Window {
         self.bytes as f64 > BURSTY * self.usual as f64
     }
 
-    /// The program is in the middle of a burst.
+    /// The program is in the middle of a burst, as far as it runs in bursts.
     pub fn is_in_burst(&self, now: u64) -> bool {
-        self.is_bursty() && now.saturating_sub(self.moved) < RUNS && now.saturating_sub(self.began) < BURST
+        now.saturating_sub(self.moved) < RUNS && now.saturating_sub(self.began) < BURST
     }
 
     /// The program came on, and so many bytes that had been asked for are used.
@@ -144,7 +150,7 @@ mod tests {
 
     #[test]
     fn it_grows_to_what_a_burst_uses_and_comes_back() {
-        let (mut window, mut now) = (Window::default(), 1);
+        let (mut window, mut now) = (Window::new(1), 1);
         window.room(640 << 20);
         let usual = window.bytes();
         assert_eq!(usual, (640 << 20) / PART);
@@ -160,7 +166,7 @@ mod tests {
 
     #[test]
     fn who_is_not_held_gains_nothing_by_it() {
-        let (mut window, mut now) = (Window::default(), 1);
+        let (mut window, mut now) = (Window::new(1), 1);
         window.room(640 << 20);
         // 100 MB in 230 ms, and 25 ms in between; another whose disk makes it wait most of the time.
         for _ in 0..100 {

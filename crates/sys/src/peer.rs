@@ -198,17 +198,16 @@ impl Peer {
     /// ended this moment, a byte of its successor's is read, which does nothing to it.
     pub fn map(&self, range: Range) {
         let mut bytes = [0_u8; READ_AT_ONCE];
-        let pages: Vec<u64> = (range.at..range.at + range.len).step_by(self.page as usize).collect();
-        for some in pages.chunks(READ_AT_ONCE) {
-            let byte = |at: &u64| libc::iovec { iov_base: *at as *mut _, iov_len: 1 };
-            let there: Vec<libc::iovec> = some.iter().map(byte).collect();
-            let here = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: some.len() };
-            let number = self.number.as_raw_nonzero().get();
+        let byte = |at: u64| libc::iovec { iov_base: at as *mut _, iov_len: 1 };
+        let pages: Vec<libc::iovec> = (range.at..range.at + range.len).step_by(self.page as usize).map(byte).collect();
+        let number = self.number.as_raw_nonzero().get();
+        for there in pages.chunks(READ_AT_ONCE) {
+            let here = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: there.len() };
             // SAFETY: the kernel writes at most as many bytes as there are into `bytes`, which lives through the call; the addresses in
             // `there` are the other process's, and nothing is changed at them.
             let read =
                 unsafe { libc::process_vm_readv(number, &raw const here, 1, there.as_ptr(), there.len() as _, 0) };
-            if read < some.len() as isize {
+            if read < there.len() as isize {
                 break;
             }
         }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::world::Look;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use std::collections::{HashMap, HashSet, VecDeque};

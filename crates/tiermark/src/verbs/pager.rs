@@ -113,7 +113,7 @@ impl Metrics {
     }
 
     fn renew(&self, pager: &Pager) {
-        let now = exposition::pager::families(&pager.standings(), sys::process::cpu_time().as_secs_f64());
+        let now = exposition::pager::families(&pager.standings(), pager.cpu_time().as_secs_f64());
         *self.families.lock().unwrap_or_else(PoisonError::into_inner) = now;
     }
 }
@@ -168,7 +168,7 @@ fn document(pager: &Pager, begun: Instant) -> Value {
     json!({
         "schema": SCHEMA,
         "elapsed_s": begun.elapsed().as_secs_f64(),
-        "cpu_s": sys::process::cpu_time().as_secs_f64(),
+        "cpu_s": pager.cpu_time().as_secs_f64(),
         "trouble": pager.trouble(),
         "processes": pager.standings(),
     })
@@ -179,7 +179,7 @@ fn tell(context: &Context, pager: &Pager, begun: Instant, over: bool) -> Result<
         return out::print_line(&document(pager, begun));
     }
     let line = match pager.standings().first() {
-        Some(standing) => line(standing, begun),
+        Some(standing) => line(standing, pager.cpu_time(), begun),
         None => "it has ended".to_owned(),
     };
     if over {
@@ -190,9 +190,9 @@ fn tell(context: &Context, pager: &Pager, begun: Instant, over: bool) -> Result<
     Ok(())
 }
 
-fn line(standing: &Standing, begun: Instant) -> String {
+fn line(standing: &Standing, cpu: Duration, begun: Instant) -> String {
     let mb = |bytes: u64| bytes as f64 / 1e6;
-    let cpu = sys::process::cpu_time().as_secs_f64() / begun.elapsed().as_secs_f64().max(1e-3) * 100.0;
+    let cpu = cpu.as_secs_f64() / begun.elapsed().as_secs_f64().max(1e-3) * 100.0;
     let what = match standing.mode {
         Mode::Watching => "it hardly waits for pages: watching".to_owned(),
         Mode::Learning => "learning its order".to_owned(),
