@@ -69,6 +69,8 @@ pub struct Follow {
     behind: i64,
     /// Bytes asked for and not passed.
     outstanding: u64,
+    /// Bytes that can be brought in before the kernel makes room for them by itself, as far as is known.
+    left: Option<u64>,
     /// Bytes that may be.
     window: Window,
     /// For the cycle, and all that comes and goes with it; all there is where nothing says otherwise.
@@ -105,6 +107,7 @@ impl Follow {
             near: 1,
             behind: 0,
             outstanding: 0,
+            left: None,
             window: Window::new(now),
             room,
             part: 0.0,
@@ -166,6 +169,13 @@ impl Follow {
     /// Bytes that are kept.
     pub fn kept(&self) -> u64 {
         (f64::from(self.part) * self.cycle.bytes() as f64) as u64
+    }
+
+    /// So much can be brought in before the kernel makes room for it by itself. It looks at forty pages for one that goes, and takes
+    /// what is kept with it.
+    pub fn left(&mut self, bytes: Option<u64>) {
+        self.left = bytes;
+        self.keep.left(bytes);
     }
 
     /// The nearest place of a unit, as a distance from the front: what is expected there first.
@@ -241,8 +251,10 @@ impl Follow {
                 self.keep.lost(u64::from(entry.bytes));
                 self.tally.lost += u64::from(entry.bytes);
             }
-            // All of it may be wanted again.
-            entry.skip = 0;
+            // All of it may be wanted again; what was left out on purpose is no loss then.
+            if std::mem::take(&mut entry.skip) != 0 {
+                entry.home = false;
+            }
             self.early(place);
         }
         self.threads.insert(thread, (place, now));
@@ -423,7 +435,11 @@ impl Follow {
             // given, it may have had them before they were looked at.
             let brought = std::mem::take(&mut entry.brought);
             entry.mapped = 0;
-            entry.skip |= if calm { look.absent & brought } else { 0 };
+            let unused = if calm { look.absent & brought } else { 0 };
+            entry.skip |= unused;
+            if unused > 0 {
+                world.release(entry.unit, unused);
+            }
             if look.present > 0 {
                 world.behind(entry.unit);
                 self.tally.sent += u64::from(look.bytes(look.present));
@@ -439,6 +455,13 @@ impl Follow {
             if self.outstanding >= self.window.bytes() || self.asked >= end {
                 break;
             }
+            if self.left.is_some_and(|left| left < UNIT) {
+                if 4 * self.outstanding >= self.window.bytes() {
+                    break;
+                }
+                // It must not run dry, and so the kernel has to make room after all: too much is kept.
+                self.keep.over(UNIT);
+            }
             let index = self.index(self.asked);
             self.asked += 1;
             let entry = *self.cycle.get(index);
@@ -449,7 +472,11 @@ impl Follow {
             let unused = kept && look.present == 0 && look.absent & !skip == 0;
             if calm && (entry.wanted || unused) {
                 self.cycle.passed(index, look.present > 0);
-                skip |= look.absent & entry.brought;
+                let unused = look.absent & entry.brought & !skip;
+                if unused > 0 {
+                    world.release(entry.unit, unused);
+                }
+                skip |= unused;
             }
             let missing = look.absent & !skip;
             let bytes = look.bytes(missing);
@@ -473,6 +500,7 @@ impl Follow {
                     world.map(entry.unit, entry.mapped);
                 }
                 entry.asked = bytes;
+                self.left = self.left.map(|left| left.saturating_sub(u64::from(bytes)));
                 self.outstanding += u64::from(bytes);
                 self.tally.asked += u64::from(bytes);
             }
@@ -483,6 +511,10 @@ impl Follow {
     /// kernel takes first.
     fn ask_again(&mut self, world: &mut impl World) {
         let until = (self.front + NEAR).min(self.asked);
+        // While something is left nothing is taken.
+        if self.left.is_some_and(|left| left > 0) {
+            self.near = self.near.max(until);
+        }
         while self.near < until {
             let index = self.index(self.near);
             self.near += 1;

@@ -31,6 +31,9 @@ pub struct Limit {
     pub limit: u64,
     /// Of them, what is there and cannot leave without swap: anonymous memory, mapped files, shared memory, the kernel's own.
     pub held: u64,
+    /// Pages of files, which leave when there is need, and those of them that leave first.
+    pub files: u64,
+    pub idle_files: u64,
 }
 
 impl Limits {
@@ -48,10 +51,17 @@ impl Limits {
 
     /// The one that leaves the least room.
     pub fn tightest(&self) -> Option<Limit> {
-        let limit =
-            |(at, level): (usize, &Level)| Some(Limit { level: at, limit: level.limit()?, held: level.held()? });
-        let all = self.levels.iter().enumerate().filter_map(limit);
+        let all = self.levels.iter().enumerate().filter_map(|(at, level)| level.now(at));
         all.min_by_key(|limit| limit.limit as i64 - limit.held as i64)
+    }
+
+    /// All that a control group has now, as its limit counts it; cheap. None of the machine.
+    pub fn used(&self, level: usize) -> Option<u64> {
+        match self.levels.get(level)? {
+            Level::V1(path) => number(&path.join("memory.usage_in_bytes")),
+            Level::V2(path) => number(&path.join("memory.current")),
+            Level::Machine => None,
+        }
     }
 }
 
@@ -86,26 +96,33 @@ impl Level {
         }
     }
 
-    fn held(&self) -> Option<u64> {
+    /// It, the one of this number, and what is there below it.
+    fn now(&self, level: usize) -> Option<Limit> {
+        let limit = self.limit()?;
+        let now = |held, idle_files, files| Limit { level, limit, held, files: idle_files + files, idle_files };
         Some(match self {
             Level::V1(path) => {
                 let stat = std::fs::read_to_string(path.join("memory.stat")).ok()?;
                 let kernel = number(&path.join("memory.kmem.usage_in_bytes")).unwrap_or(0);
-                sum(&stat, &["total_rss"])
+                let held = sum(&stat, &["total_rss"])
                     + sum(&stat, &["total_mapped_file"]).max(sum(&stat, &["total_shmem"]))
-                    + kernel
+                    + kernel;
+                now(held, sum(&stat, &["total_inactive_file"]), sum(&stat, &["total_active_file"]))
             }
             Level::V2(path) => {
                 let stat = std::fs::read_to_string(path.join("memory.stat")).ok()?;
                 let kernel = ["pagetables", "kernel_stack", "slab_unreclaimable", "percpu", "sock"];
-                sum(&stat, &["anon"]) + sum(&stat, &["file_mapped"]).max(sum(&stat, &["shmem"])) + sum(&stat, &kernel)
+                let mapped = sum(&stat, &["file_mapped"]).max(sum(&stat, &["shmem"]));
+                let held = sum(&stat, &["anon"]) + mapped + sum(&stat, &kernel);
+                now(held, sum(&stat, &["inactive_file"]), sum(&stat, &["active_file"]))
             }
             Level::Machine => {
                 let info = std::fs::read_to_string("/proc/meminfo").ok()?;
                 let shared = sum(&info, &["Mapped"]).max(sum(&info, &["Shmem"]));
                 let rest = ["AnonPages", "SUnreclaim", "PageTables", "KernelStack", "Percpu", "VmallocUsed", "Mlocked"];
                 // Locked pages are anonymous as a rule, and would count twice.
-                sum(&info, &rest[..6]) + shared
+                let held = sum(&info, &rest[..6]) + shared;
+                now(held, sum(&info, &["Inactive(file)"]), sum(&info, &["Active(file)"]))
             }
         })
     }

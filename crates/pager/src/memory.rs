@@ -14,8 +14,6 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use sys::peer::{Advice, Lies, Peer, Range};
 
-/// Absent pages with up to three others between them are asked for in one go.
-const GAP: u64 = 0b1111;
 /// Batches that may wait for a thread.
 const WAITING: usize = 256;
 /// Mapped again since: looked at again at most so often, in ns.
@@ -27,6 +25,8 @@ enum Ask {
     Bring(Range),
     /// Once they are there.
     Map(Range),
+    /// Advice reaches what is in a page table alone.
+    Release(Range),
 }
 
 /// What a thread does with each batch; in a box, so that there is one kind of thread and not four.
@@ -188,14 +188,14 @@ impl Memory {
         self.peer.page()
     }
 
-    /// Runs of pages of a unit, and whether each is of a file; pages between two of them are taken along where `gap` says so.
-    fn runs(&mut self, unit: Id, pages: u64, gap: u64, mut each: impl FnMut(Range, bool, &mut Memory)) {
+    /// Runs of pages of a unit, and whether each is of a file.
+    fn runs(&mut self, unit: Id, pages: u64, mut each: impl FnMut(Range, bool, &mut Memory)) {
         let (at, page) = (self.units.address(unit), self.peer.page());
         let pages = pages & (u64::MAX >> (u64::from(u64::BITS) - (UNIT / page).clamp(1, 64)));
         let mut from = pages.trailing_zeros();
         while from < u64::BITS {
             let mut to = from;
-            while to < u64::BITS && pages >> to & gap != 0 {
+            while to < u64::BITS && pages >> to & 1 != 0 {
                 to += 1;
             }
             let len = u64::from(to - from) * page;
@@ -210,8 +210,17 @@ impl Memory {
 /// One thread brings in and does not wait for the disk; another, behind it, waits for each page and maps it.
 fn bringing(peer: &Arc<Peer>, refused: &Arc<AtomicU64>) -> io::Result<Adviser<Ask>> {
     let own = Arc::clone(peer);
-    let map = move |ranges: &[Range]| {
-        ranges.iter().for_each(|range| own.map(*range));
+    let map = move |asks: &[Ask]| {
+        for ask in asks {
+            match ask {
+                Ask::Bring(_) => {}
+                Ask::Map(range) => own.map(*range),
+                Ask::Release(range) => {
+                    own.map(*range);
+                    own.advise(&[*range], Advice::PageOut)?;
+                }
+            }
+        }
         Ok(())
     };
     let mut mapper = Adviser::new("map", refused, Box::new(map))?;
@@ -221,7 +230,7 @@ fn bringing(peer: &Arc<Peer>, refused: &Arc<AtomicU64>) -> io::Result<Adviser<As
         for ask in asks {
             match ask {
                 Ask::Bring(range) => ranges.push(*range),
-                Ask::Map(range) => mapper.batch.push(*range),
+                Ask::Map(_) | Ask::Release(_) => mapper.batch.push(*ask),
             }
         }
         let done = own.advise(&ranges, Advice::WillNeed);
@@ -254,7 +263,7 @@ impl World for Memory {
     }
 
     fn ahead(&mut self, unit: Id, pages: u64) {
-        self.runs(unit, pages, GAP, |range, file, memory| match &mut memory.files {
+        self.runs(unit, pages, |range, file, memory| match &mut memory.files {
             Some(files) if file => files.batch.push(range),
             _ => memory.ahead.batch.push(Ask::Bring(range)),
         });
@@ -262,9 +271,18 @@ impl World for Memory {
 
     fn map(&mut self, unit: Id, pages: u64) {
         // Of a file many are mapped by one fault anyway.
-        self.runs(unit, pages, 1, |range, file, memory| {
+        self.runs(unit, pages, |range, file, memory| {
             if !file {
                 memory.ahead.batch.push(Ask::Map(range));
+            }
+        });
+    }
+
+    fn release(&mut self, unit: Id, pages: u64) {
+        // Of a file they are the first that the kernel takes.
+        self.runs(unit, pages, |range, file, memory| {
+            if !file {
+                memory.ahead.batch.push(Ask::Release(range));
             }
         });
     }

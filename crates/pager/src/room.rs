@@ -14,6 +14,11 @@ const SOME: u64 = 3;
 const COUNT: u64 = 1_500_000_000;
 const NEIGHBOUR: f64 = 48e6;
 
+/// Left to what is on its way: what the kernel counts for each processor in advance, what was asked for and is not counted yet.
+const MARGIN: u64 = 1 << 20;
+/// Of a limit, less than this part, one in so many, are pages of files where they do not matter.
+const FILES: u64 = 16;
+
 /// What of a cycle was found to be in memory.
 #[derive(Debug, Clone, Copy)]
 struct Held {
@@ -31,8 +36,8 @@ pub struct Room {
     pid: u32,
     limits: Limits,
     numbers: Vec<Option<u64>>,
-    /// Which limit is the tightest, and what others hold below it.
-    level: usize,
+    /// The limit that is the tightest, and what others hold below it.
+    tightest: Option<Limit>,
     others: Option<f64>,
     held: Option<Held>,
     numbers_at: u64,
@@ -47,7 +52,7 @@ impl Room {
             pid,
             numbers: limits.numbers(),
             limits,
-            level: 0,
+            tightest: None,
             others: None,
             held: None,
             numbers_at: 0,
@@ -58,6 +63,22 @@ impl Room {
     /// Bytes that others hold, as far as is known.
     pub fn others(&self) -> f64 {
         self.others.unwrap_or(0.0)
+    }
+
+    /// Bytes until the kernel begins to look for pages that can go; as a control group counts them, if one is the tightest limit. Where
+    /// much of it are pages of files nobody can say: they fill it up and leave by themselves.
+    pub fn left(&self) -> Option<u64> {
+        let limit = self.tightest.filter(|limit| limit.files < limit.limit / FILES)?;
+        let used = self.limits.used(limit.level)?;
+        Some((limit.limit + limit.idle_files).saturating_sub(used + MARGIN))
+    }
+
+    /// Has the kernel count anew what its limits hold. It decides by counts as old as two seconds whether pages that were used a while
+    /// ago may go; where all that is in memory was used since, it finds none that it may take, and ends the program. Whoever asks for
+    /// the counts renews them.
+    pub fn renew_counts(&self) {
+        // What they are does not matter.
+        let _ = self.limits.tightest();
     }
 
     /// Whether it is time to measure it again: now and then, and at once when a limit is another than before.
@@ -79,7 +100,8 @@ impl Room {
     pub fn measure(&mut self, follow: &Follow, memory: &mut Memory, active: u64, now: u64) -> Option<u64> {
         self.measured_at = now;
         let limit = self.limits.tightest()?;
-        if std::mem::replace(&mut self.level, limit.level) != limit.level {
+        let before = self.tightest.replace(limit);
+        if before.is_some_and(|before| before.level != limit.level) {
             (self.held, self.others) = (None, None);
         }
         let counted = self.counted(&limit, follow, memory, active, now);

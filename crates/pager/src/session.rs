@@ -294,6 +294,9 @@ impl Session {
             }
         }
         self.counted = (now, counts);
+        if matches!(self.mode, Mode::Learning | Mode::Resting) {
+            self.room.renew_counts();
+        }
         if let Some(follow) = &mut self.follow
             && self.quota.has_held()
         {
@@ -327,6 +330,8 @@ impl Session {
         tracing::debug!("{}: {:?} to {mode:?}, {:.0} major faults/s", self.pid, self.mode, self.rate);
         self.listen_for(mode)?;
         if mode == Mode::Learning {
+            // It may have gone to another group since.
+            self.room = Room::of(self.pid);
             self.learning = (now, self.counted.1.major);
             self.history.doubt();
             self.known.doubt();
@@ -504,6 +509,12 @@ impl Session {
         if order.iter().step_by(16).any(|unit| self.memory.is_file(*unit)) {
             self.charge();
         }
+        // What was guessed to be next, and was not.
+        let order_has: HashSet<Id> = order.iter().copied().collect();
+        for unit in self.helped.drain().filter(|unit| !order_has.contains(unit)) {
+            let absent = self.memory.look(unit).absent;
+            self.memory.release(unit, absent);
+        }
         let mut follow = Follow::new(order, 0, now);
         follow.lap_took(self.lap_before);
         follow.survey(&mut self.memory);
@@ -541,6 +552,7 @@ impl Session {
             self.tell_room(now);
         }
         let Some(follow) = &mut self.follow else { return Ok(()) };
+        follow.left(self.room.left());
         follow.act(&mut self.memory, now);
         let bursty = follow.is_bursty();
         let tally = follow.tally();

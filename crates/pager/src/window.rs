@@ -3,8 +3,8 @@
 //! to do while it was held; for such a one it grows to what a burst uses.
 
 /// Of the room: this part, at least and at most, where nothing pauses; and the most of all.
-const PART: u64 = 112;
-const LEAST: u64 = 4 << 20;
+const PART: u64 = 168;
+const LEAST: u64 = 3 << 20;
 const USUAL: u64 = 16 << 20;
 const MOST_PART: u64 = 14;
 /// No fault for so long is a pause, in ns.

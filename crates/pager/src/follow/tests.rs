@@ -66,6 +66,9 @@ impl World for Machine {
         self.asks += 1;
         self.bring(unit);
     }
+    fn release(&mut self, unit: Id, _: u64) {
+        self.used.remove(&unit);
+    }
     fn map(&mut self, _: Id, _: u64) {
         self.maps += 1;
     }
@@ -289,4 +292,34 @@ fn who_runs_in_bursts_is_left_alone_in_them_and_finds_all_there() {
     let sum = |of: fn(&(u64, u64, u32)) -> u64| bursts.iter().map(of).sum::<u64>();
     assert!(sum(|burst| burst.0) * 10 < sum(|burst| burst.1), "{bursts:?}");
     assert!(sum(|burst| u64::from(burst.2)) < 100, "{bursts:?}");
+}
+
+#[test]
+fn what_was_brought_in_for_nothing_leaves_again() {
+    let order: Vec<Id> = (0..1600).collect();
+    let mut machine = Machine::new(2000);
+    let mut follow = Follow::new(&order, ROOM, 0);
+    follow.survey(&mut machine);
+    laps(6, &mut follow, &mut machine, &order);
+    // It goes past some of them without touching them.
+    let fewer: Vec<Id> = (0..1600).filter(|unit| unit % 40 != 7).collect();
+    laps(4, &mut follow, &mut machine, &fewer);
+    let untouched = (0..1600).filter(|unit| machine.used.contains_key(unit) && !machine.mapped.contains(unit)).count();
+    // What is asked for now is there, and not touched yet.
+    assert!(untouched as u64 * UNIT <= follow.outstanding + 2 * UNIT, "{untouched} {}", follow.inside());
+}
+
+#[test]
+fn it_waits_for_memory_and_does_not_run_dry() {
+    let order: Vec<Id> = (0..1600).collect();
+    let mut machine = Machine::new(1000);
+    let mut follow = Follow::new(&order, ROOM, 0);
+    follow.survey(&mut machine);
+    follow.left(Some(3 * UNIT));
+    follow.act(&mut machine, 1);
+    let quarter = follow.window.bytes() / 4;
+    assert!((quarter..quarter + UNIT).contains(&follow.outstanding), "{}", follow.inside());
+    follow.left(None);
+    follow.act(&mut machine, 2);
+    assert!(follow.outstanding >= 4 * quarter, "{}", follow.inside());
 }
