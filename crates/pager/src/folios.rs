@@ -4,7 +4,7 @@ use crate::units::{Id, UNIT};
 use std::collections::HashSet;
 
 /// The longest folio: what one entry of a page table's middle level maps.
-const FOLIO: u64 = 2 << 20;
+pub const FOLIO: u64 = 2 << 20;
 
 /// One fault maps all of a large folio of a file (`finish_fault` in mm/memory.c), which may be as long as eight units, and then the
 /// others meet none. What lies next to a unit, and is nowhere in the order, is taken to be its folio's: what of it nobody uses costs

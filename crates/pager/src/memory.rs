@@ -5,6 +5,7 @@ use crate::hand::Hand;
 use crate::maps::Maps;
 use crate::units::{Id, UNIT, Units};
 use crate::world::{Look, World};
+use std::collections::HashSet;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -188,6 +189,22 @@ impl Memory {
         self.peer.page()
     }
 
+    /// Sends out what else is there of the files that consist of these units for the most part: it came with them, as read-ahead or the
+    /// rest of a folio. Should it be used after all, it will turn up.
+    pub fn send_out_beside(&mut self, order: &HashSet<Id>) {
+        for (map, _) in self.maps.within(0, u64::MAX).filter(|(_, file)| *file) {
+            let places = || (map.at / UNIT..(map.at + map.len).div_ceil(UNIT)).map(|place| place * UNIT);
+            let is_known = |at: &u64| self.units.known(*at).is_some_and(|unit| order.contains(&unit));
+            if 2 * places().filter(is_known).count() < places().count() {
+                continue;
+            }
+            for at in places().filter(|at| !is_known(at)) {
+                let (from, to) = (at.max(map.at), (at + UNIT).min(map.at + map.len));
+                self.behind.batch.push(Range { at: from, len: to - from });
+            }
+        }
+    }
+
     /// Runs of pages of a unit, and whether each is of a file.
     fn runs(&mut self, unit: Id, pages: u64, mut each: impl FnMut(Range, bool, &mut Memory)) {
         let (at, page) = (self.units.address(unit), self.peer.page());
@@ -279,12 +296,7 @@ impl World for Memory {
     }
 
     fn release(&mut self, unit: Id, pages: u64) {
-        // Of a file they are the first that the kernel takes.
-        self.runs(unit, pages, |range, file, memory| {
-            if !file {
-                memory.ahead.batch.push(Ask::Release(range));
-            }
-        });
+        self.runs(unit, pages, |range, _, memory| memory.ahead.batch.push(Ask::Release(range)));
     }
 
     fn behind(&mut self, unit: Id) {

@@ -6,7 +6,7 @@ mod standing;
 pub use standing::Standing;
 
 use crate::counts::Counts;
-use crate::folios::with_folios;
+use crate::folios::{FOLIO, with_folios};
 use crate::follow::{Follow, Tally};
 use crate::groups::Groups;
 use crate::history::History;
@@ -26,10 +26,9 @@ use sys::faults::{Fault, Faults};
 /// Major faults a second from which on a process is worth listening to, and below which it is not any more.
 const WORTH: f64 = 30.0;
 const NOT_WORTH: f64 = 5.0;
-/// Bytes a second that a process reads from disks while it faults as much, from which on it is worth it all the same: of a file the
-/// kernel reads on by itself, and a program that waits for that meets minor faults alone. A fault maps 64 KiB of it (fault-around).
+/// Bytes a second that a process reads from disks from which on it is worth it all the same, if its faults may have mapped as much: of a
+/// file the kernel reads on by itself, and a program that waits for that meets minor faults alone, few where its folios are large.
 const WORTH_READ: f64 = 4e6;
-const AROUND: f64 = 65_536.0;
 /// Between two looks at its count of major faults.
 const COUNT: u64 = 200_000_000;
 /// Without anything that would be worth it for so long, listening ends.
@@ -281,8 +280,9 @@ impl Session {
             for (usual, now) in self.usual.iter_mut().zip([self.rate, rate(counts.minor, counted.minor)]) {
                 *usual += USUAL * (now - *usual);
             }
-            let (read, mapped) = (rate(counts.read, counted.read), AROUND * rate(counts.minor, counted.minor));
-            let (reads, learns) = (read >= WORTH_READ && 2.0 * mapped >= read, self.mode == Mode::Learning);
+            let read = rate(counts.read, counted.read);
+            let mapped = FOLIO as f64 * (self.rate + rate(counts.minor, counted.minor));
+            let (reads, learns) = (read >= WORTH_READ && mapped >= read, self.mode == Mode::Learning);
             // Listened to for major faults so far. Whoever paused since goes on in the order that is half known.
             let afresh = reads && !self.reads && learns;
             self.reads = reads || self.reads && learns;
@@ -515,6 +515,7 @@ impl Session {
             let absent = self.memory.look(unit).absent;
             self.memory.release(unit, absent);
         }
+        self.memory.send_out_beside(&order_has);
         let mut follow = Follow::new(order, 0, now);
         follow.lap_took(self.lap_before);
         follow.survey(&mut self.memory);
