@@ -8,11 +8,15 @@ use crate::units::{Id, UNIT};
 use crate::window::Window;
 use crate::world::World;
 use std::collections::HashMap;
+use std::ops::Range;
 
 /// Units of which a thread may be ahead of what was asked for and still be where it is expected.
 const SLIP: i64 = 64;
 /// Faults in a row elsewhere that say that the program has gone there.
 const JUMP: u32 = 6;
+/// So many looks tell whether all that was passed over is in memory, and such a part of them.
+const LOOKS: usize = 64;
+const THERE: f64 = 0.9;
 /// Threads that were not seen for so long do not hold up what goes out, in ns.
 const QUIET: u64 = 300_000_000;
 /// Predictability is judged over so long, in ns, and over so many units at least.
@@ -80,6 +84,8 @@ pub struct Follow {
     lag: Lag,
     threads: HashMap<u32, (i64, u64)>,
     jump: Option<(i64, u32)>,
+    /// Where it is instead.
+    jumped: Option<i64>,
     slice: (u64, u32, u32),
     news: [Id; NO_NEWS],
     astray: bool,
@@ -115,6 +121,7 @@ impl Follow {
             lag: Lag::default(),
             threads: HashMap::new(),
             jump: None,
+            jumped: None,
             slice: (now, 0, 0),
             news: [Id::MAX; NO_NEWS],
             astray: false,
@@ -237,7 +244,7 @@ impl Follow {
             if let Some(unit) = unit.filter(|_| major) {
                 self.judge(unit, false, major);
             }
-            self.elsewhere(place, now);
+            self.elsewhere(place);
             return;
         }
         self.jump = None;
@@ -288,7 +295,7 @@ impl Follow {
         }
     }
 
-    fn elsewhere(&mut self, place: i64, now: u64) {
+    fn elsewhere(&mut self, place: i64) {
         let count = match self.jump {
             Some((before, count)) if (0..=SLIP).contains(&(place - before)) => count + 1,
             _ => 1,
@@ -296,16 +303,43 @@ impl Follow {
         self.jump = Some((place, count));
         if count >= JUMP {
             self.jump = None;
-            self.jumps += 1;
-            for at in 0..self.cycle.len() {
-                self.cycle.get_mut(at).asked = 0;
-            }
-            let place = place.rem_euclid(self.len());
-            (self.front, self.asked, self.behind, self.outstanding) = (place, place + 1, place, 0);
-            self.near = place + 1;
-            self.threads.clear();
-            self.lap_began = (place, now);
+            self.jumped = Some(place);
         }
+    }
+
+    /// The program was found elsewhere.
+    fn jump(&mut self, world: &mut impl World, now: u64) {
+        let Some(place) = self.jumped.take().filter(|place| *place > self.front || self.front - place > self.back())
+        else {
+            // It was caught up with.
+            return;
+        };
+        if place > self.front && self.is_there(world, self.asked.max(self.front)..place) {
+            // It went through what is in memory, and met no fault there.
+            self.advance(place, now);
+            return;
+        }
+        self.jumps += 1;
+        for at in 0..self.cycle.len() {
+            self.cycle.get_mut(at).asked = 0;
+        }
+        let place = place.rem_euclid(self.len());
+        (self.front, self.asked, self.behind, self.outstanding) = (place, place + 1, place, 0);
+        self.near = place + 1;
+        self.threads.clear();
+        self.lap_began = (place, now);
+    }
+
+    /// Whether next to all of these places are in memory, by a few of them.
+    fn is_there(&self, world: &mut impl World, places: Range<i64>) -> bool {
+        let step = (places.end - places.start) as usize / LOOKS + 1;
+        let (mut all, mut there) = (0, 0);
+        for place in places.step_by(step) {
+            let entry = self.cycle.get(self.index(place));
+            all += 1;
+            there += usize::from(world.look(entry.unit).absent & !entry.skip == 0);
+        }
+        there as f64 >= THERE * all as f64
     }
 
     fn advance(&mut self, to: i64, now: u64) {
@@ -346,6 +380,7 @@ impl Follow {
             self.lap_began.0 = to(self.lap_began.0);
             self.lag.renewed(self.front);
             self.near = to(self.near);
+            self.jumped = self.jumped.map(to);
             self.threads.values_mut().for_each(|(place, _)| *place = to(*place));
             self.asked = self.asked.max(self.front + 1);
             self.outstanding = (0..self.cycle.len()).map(|at| u64::from(self.cycle.get(at).asked)).sum();
@@ -358,6 +393,7 @@ impl Follow {
         if self.astray {
             return;
         }
+        self.jump(world, now);
         let (since, good, bad) = self.slice;
         if now.saturating_sub(since) >= SLICE {
             let all = good + bad;

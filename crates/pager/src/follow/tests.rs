@@ -323,3 +323,22 @@ fn it_waits_for_memory_and_does_not_run_dry() {
     follow.act(&mut machine, 2);
     assert!(follow.outstanding >= 4 * quarter, "{}", follow.inside());
 }
+
+#[test]
+fn a_run_through_what_is_in_memory_is_no_jump() {
+    let order: Vec<Id> = (0..1600).collect();
+    let mut machine = Machine::new(1000);
+    // As the kernel leaves it: 700 in a row, and none of the others.
+    (300..1000).for_each(|unit| {
+        machine.bring(unit);
+        machine.mapped.insert(unit);
+    });
+    let mut follow = Follow::new(&order, ROOM, 0);
+    follow.survey(&mut machine);
+    let begun = follow.lap_began;
+    // Nobody looks meanwhile.
+    (0..300).chain(1000..1020).for_each(|unit| follow.fault(Some(unit), 1, true, 1_000_000_000));
+    follow.act(&mut machine, 1_000_000_000);
+    assert_eq!((follow.jumps, follow.lap_began), (0, begun), "{}", follow.inside());
+    assert!(follow.front >= 1000, "{}", follow.inside());
+}
