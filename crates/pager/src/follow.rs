@@ -492,7 +492,7 @@ impl Follow {
                 break;
             }
             if self.left.is_some_and(|left| left < UNIT) {
-                if 4 * self.outstanding >= self.window.bytes() {
+                if 4 * self.outstanding >= self.window.usual() {
                     break;
                 }
                 // It must not run dry, and so the kernel has to make room after all: too much is kept.

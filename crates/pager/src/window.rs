@@ -73,6 +73,11 @@ impl Window {
         self.bytes
     }
 
+    /// Bytes where nothing pauses: as much as keeps a disk busy.
+    pub fn usual(&self) -> u64 {
+        self.usual
+    }
+
     /// Its quota of processor time was used up, and it was held.
     pub fn held(&mut self) {
         self.held = true;
