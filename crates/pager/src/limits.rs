@@ -2,6 +2,7 @@
 //! what cannot leave it. Page cache and the swap cache can, so that they do not count.
 
 use crate::groups::Groups;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// Of the machine, what the kernel wants free before it looks for more (watermarks), and room for what starts meanwhile.
@@ -55,13 +56,14 @@ impl Limits {
         all.min_by_key(|limit| limit.limit as i64 - limit.held as i64)
     }
 
-    /// All that a control group has now, as its limit counts it; cheap. None of the machine.
-    pub fn used(&self, level: usize) -> Option<u64> {
-        match self.levels.get(level)? {
-            Level::V1(path) => number(&path.join("memory.usage_in_bytes")),
-            Level::V2(path) => number(&path.join("memory.current")),
-            Level::Machine => None,
-        }
+    /// Where a control group tells all that it has, as its limit counts it. None of the machine.
+    pub fn used(&self, level: usize) -> Option<File> {
+        let path = match self.levels.get(level)? {
+            Level::V1(path) => path.join("memory.usage_in_bytes"),
+            Level::V2(path) => path.join("memory.current"),
+            Level::Machine => return None,
+        };
+        File::open(path).ok()
     }
 }
 

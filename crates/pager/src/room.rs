@@ -5,6 +5,8 @@ use crate::counts::resident;
 use crate::follow::Follow;
 use crate::limits::{Limit, Limits};
 use crate::memory::Memory;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::time::Instant;
 
 /// Between two looks at limits, in ns; what is held below them is looked at every third time.
@@ -39,6 +41,8 @@ pub struct Room {
     /// The limit that is the tightest, and what others hold below it.
     tightest: Option<Limit>,
     others: Option<f64>,
+    /// Where it is told how much there is below that limit.
+    used: Option<File>,
     held: Option<Held>,
     numbers_at: u64,
     measured_at: u64,
@@ -54,6 +58,7 @@ impl Room {
             limits,
             tightest: None,
             others: None,
+            used: None,
             held: None,
             numbers_at: 0,
             measured_at: 0,
@@ -69,7 +74,9 @@ impl Room {
     /// much of it are pages of files nobody can say: they fill it up and leave by themselves.
     pub fn left(&self) -> Option<u64> {
         let limit = self.tightest.filter(|limit| limit.files < limit.limit / FILES)?;
-        let used = self.limits.used(limit.level)?;
+        let mut text = [0; 24];
+        let read = self.used.as_ref()?.read_at(&mut text, 0).ok()?;
+        let used: u64 = std::str::from_utf8(&text[..read]).ok()?.trim().parse().ok()?;
         Some((limit.limit + limit.idle_files).saturating_sub(used + MARGIN))
     }
 
@@ -101,8 +108,8 @@ impl Room {
         self.measured_at = now;
         let limit = self.limits.tightest()?;
         let before = self.tightest.replace(limit);
-        if before.is_some_and(|before| before.level != limit.level) {
-            (self.held, self.others) = (None, None);
+        if before.is_none_or(|before| before.level != limit.level) {
+            (self.held, self.others, self.used) = (None, None, self.limits.used(limit.level));
         }
         let counted = self.counted(&limit, follow, memory, active, now);
         // Who needs much more gets it at once.
