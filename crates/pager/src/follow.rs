@@ -34,6 +34,8 @@ const OVERDUE_LEAST: u64 = 2_000_000_000;
 const NO_NEWS: usize = 16;
 /// Looked at once more so many units before they are used.
 const NEAR: i64 = 24;
+/// Of laps, one in so many in which a kept unit is looked at where nobody takes any.
+const SELDOM: u64 = 4;
 /// Units looked at in one go.
 const AT_ONCE: usize = 256;
 /// Laps after which it is known which pages of a unit are used.
@@ -501,8 +503,16 @@ impl Follow {
             let index = self.index(self.asked);
             self.asked += 1;
             let entry = *self.cycle.get(index);
-            let look = world.look(entry.unit);
             let kept = entry.rank < self.part;
+            // While something is left nobody takes it: a look in some laps is enough.
+            if kept
+                && entry.home
+                && self.left.is_some_and(|left| left > 0)
+                && !(index as u64 + self.tally.laps).is_multiple_of(SELDOM)
+            {
+                continue;
+            }
+            let look = world.look(entry.unit);
             // Brought in a lap ago, and still nobody has touched it: in the swap cache, not in the page table.
             let mut skip = entry.skip & !look.present;
             let unused = kept && look.present == 0 && look.absent & !skip == 0;
