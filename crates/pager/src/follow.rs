@@ -36,6 +36,8 @@ const NO_NEWS: usize = 16;
 const NEAR: i64 = 24;
 /// Of laps, one in so many in which a kept unit is looked at where nobody takes any.
 const SELDOM: u64 = 4;
+/// Of the window of a program that runs in bursts, a part, one in so many, for which room is left.
+const SPARED: u64 = 6;
 /// Units looked at in one go.
 const AT_ONCE: usize = 256;
 /// Laps after which it is known which pages of a unit are used.
@@ -183,8 +185,10 @@ impl Follow {
     /// So much can be brought in before the kernel makes room for it by itself. It looks at forty pages for one that goes, and takes
     /// what is kept with it.
     pub fn left(&mut self, bytes: Option<u64>) {
-        self.left = bytes;
-        self.keep.left(bytes);
+        // In a burst nothing is sent out, and what the program meets there it brings in itself.
+        let spared = if self.is_bursty() { self.window.bytes() / SPARED } else { 0 };
+        self.left = bytes.map(|bytes| bytes.saturating_sub(spared));
+        self.keep.left(self.left);
     }
 
     /// The nearest place of a unit, as a distance from the front: what is expected there first.
