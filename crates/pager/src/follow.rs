@@ -338,7 +338,7 @@ impl Follow {
 
     /// Whether next to all of these places are in memory, by a few of them.
     fn is_there(&self, world: &mut impl World, places: Range<i64>) -> bool {
-        let step = (places.end - places.start) as usize / LOOKS + 1;
+        let step = (places.end - places.start).max(0) as usize / LOOKS + 1;
         let (mut all, mut there) = (0, 0);
         for place in places.step_by(step) {
             let entry = self.cycle.get(self.index(place));
@@ -396,10 +396,13 @@ impl Follow {
 
     /// Does what is to be done now.
     pub fn act(&mut self, world: &mut impl World, now: u64) {
+        if !self.astray {
+            self.jump(world, now);
+        }
+        // A lap that ends there may leave no cycle.
         if self.astray {
             return;
         }
-        self.jump(world, now);
         let (since, good, bad) = self.slice;
         if now.saturating_sub(since) >= SLICE {
             let all = good + bad;
@@ -479,9 +482,7 @@ impl Follow {
             entry.mapped = 0;
             let unused = if calm { look.absent & brought } else { 0 };
             entry.skip |= unused;
-            if unused > 0 {
-                world.release(entry.unit, unused);
-            }
+            world.release(entry.unit, unused);
             if look.present > 0 {
                 world.behind(entry.unit);
                 self.tally.sent += u64::from(look.bytes(look.present));
@@ -523,9 +524,7 @@ impl Follow {
             if calm && (entry.wanted || unused) {
                 self.cycle.passed(index, look.present > 0);
                 let unused = look.absent & entry.brought & !skip;
-                if unused > 0 {
-                    world.release(entry.unit, unused);
-                }
+                world.release(entry.unit, unused);
                 skip |= unused;
             }
             let missing = look.absent & !skip;

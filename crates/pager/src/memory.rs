@@ -24,9 +24,14 @@ const AGAIN: u64 = 500_000_000;
 #[derive(Debug, Clone, Copy)]
 enum Ask {
     Bring(Range),
-    /// Once they are there.
+    There(There),
+}
+
+/// What is to be done with what is there.
+#[derive(Debug, Clone, Copy)]
+enum There {
     Map(Range),
-    /// Advice reaches what is in a page table alone.
+    /// Mapped, too, and then sent out: advice reaches what is in a page table alone.
     Release(Range),
 }
 
@@ -227,12 +232,11 @@ impl Memory {
 /// One thread brings in and does not wait for the disk; another, behind it, waits for each page and maps it.
 fn bringing(peer: &Arc<Peer>, refused: &Arc<AtomicU64>) -> io::Result<Adviser<Ask>> {
     let own = Arc::clone(peer);
-    let map = move |asks: &[Ask]| {
-        for ask in asks {
-            match ask {
-                Ask::Bring(_) => {}
-                Ask::Map(range) => own.map(*range),
-                Ask::Release(range) => {
+    let map = move |all: &[There]| {
+        for there in all {
+            match there {
+                There::Map(range) => own.map(*range),
+                There::Release(range) => {
                     own.map(*range);
                     own.advise(&[*range], Advice::PageOut)?;
                 }
@@ -247,7 +251,7 @@ fn bringing(peer: &Arc<Peer>, refused: &Arc<AtomicU64>) -> io::Result<Adviser<As
         for ask in asks {
             match ask {
                 Ask::Bring(range) => ranges.push(*range),
-                Ask::Map(_) | Ask::Release(_) => mapper.batch.push(*ask),
+                Ask::There(there) => mapper.batch.push(*there),
             }
         }
         let done = own.advise(&ranges, Advice::WillNeed);
@@ -290,13 +294,13 @@ impl World for Memory {
         // Of a file many are mapped by one fault anyway.
         self.runs(unit, pages, |range, file, memory| {
             if !file {
-                memory.ahead.batch.push(Ask::Map(range));
+                memory.ahead.batch.push(Ask::There(There::Map(range)));
             }
         });
     }
 
     fn release(&mut self, unit: Id, pages: u64) {
-        self.runs(unit, pages, |range, _, memory| memory.ahead.batch.push(Ask::Release(range)));
+        self.runs(unit, pages, |range, _, memory| memory.ahead.batch.push(Ask::There(There::Release(range))));
     }
 
     fn behind(&mut self, unit: Id) {

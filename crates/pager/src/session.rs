@@ -294,7 +294,7 @@ impl Session {
             }
         }
         self.counted = (now, counts);
-        if matches!(self.mode, Mode::Learning | Mode::Resting) {
+        if self.faults.is_some() && self.follow.is_none() {
             self.room.renew_counts();
         }
         if let Some(follow) = &mut self.follow

@@ -66,8 +66,10 @@ impl World for Machine {
         self.asks += 1;
         self.bring(unit);
     }
-    fn release(&mut self, unit: Id, _: u64) {
-        self.used.remove(&unit);
+    fn release(&mut self, unit: Id, pages: u64) {
+        if pages > 0 {
+            self.used.remove(&unit);
+        }
     }
     fn map(&mut self, _: Id, _: u64) {
         self.maps += 1;
