@@ -12,7 +12,9 @@ use std::ops::Range;
 
 /// Units of which a thread may be ahead of what was asked for and still be where it is expected.
 const SLIP: i64 = 64;
-/// Faults in a row elsewhere that say that the program has gone there.
+/// Units that are not kept, of which none is met in passing.
+const STRIDE: f32 = 16.0;
+/// Units in a row elsewhere that say that the program has gone there.
 const JUMP: u32 = 6;
 /// So many looks tell whether all that was passed over is in memory, and such a part of them.
 const LOOKS: usize = 64;
@@ -219,6 +221,12 @@ impl Follow {
         (self.asked - self.front + SLIP).min(self.len() / 2)
     }
 
+    /// Units that it may be ahead of where it was seen last: between those that are brought in and met with a fault, it passes those
+    /// that are kept. One fault further ahead may be of something that is used wherever the program is.
+    fn stride(&self) -> i64 {
+        ((STRIDE / (1.0 - self.part)) as i64).max(SLIP)
+    }
+
     fn back(&self) -> i64 {
         (self.lag.units() as i64 + 512).min(self.len() / 3)
     }
@@ -250,10 +258,15 @@ impl Follow {
             if let Some(unit) = unit.filter(|_| major) {
                 self.judge(unit, false, major);
             }
-            self.elsewhere(place);
+            if self.goes_on_at(place) {
+                self.jumped = Some(place);
+            }
             return;
         }
-        self.jump = None;
+        let is_near = d <= self.stride() || self.goes_on_at(place);
+        if is_near {
+            self.jump = None;
+        }
         self.judge(unit.unwrap_or(Id::MAX), true, major);
         if major {
             let index = self.index(place);
@@ -271,7 +284,7 @@ impl Follow {
             self.early(place);
         }
         self.threads.insert(thread, (place, now));
-        if d > 0 {
+        if d > 0 && is_near {
             self.advance(place, now);
         }
     }
@@ -301,16 +314,19 @@ impl Follow {
         }
     }
 
-    fn elsewhere(&mut self, place: i64) {
+    /// Whether what was met far from the front goes on there: unit by unit.
+    fn goes_on_at(&mut self, place: i64) -> bool {
         let count = match self.jump {
-            Some((before, count)) if (0..=SLIP).contains(&(place - before)) => count + 1,
+            // Of a unit that is used wherever the program is, every page may tell.
+            Some((before, count)) if place == before => count,
+            Some((before, count)) if (1..=self.stride()).contains(&(place - before)) => count + 1,
             _ => 1,
         };
         self.jump = Some((place, count));
         if count >= JUMP {
             self.jump = None;
-            self.jumped = Some(place);
         }
+        count >= JUMP
     }
 
     /// The program was found elsewhere.
@@ -326,8 +342,14 @@ impl Follow {
             return;
         }
         self.jumps += 1;
-        for at in 0..self.cycle.len() {
-            self.cycle.get_mut(at).asked = 0;
+        // What was brought in for where it does not come now takes the place of what is next.
+        let (n, ahead) = (self.len(), self.asked - self.front);
+        for at in self.front..self.asked {
+            let index = self.index(at);
+            let asked = std::mem::take(&mut self.cycle.get_mut(index).asked);
+            if asked > 0 && (at - place).rem_euclid(n) > ahead {
+                self.leave(world, index);
+            }
         }
         let place = place.rem_euclid(self.len());
         (self.front, self.asked, self.behind, self.outstanding) = (place, place + 1, place, 0);
@@ -424,10 +446,19 @@ impl Follow {
         self.ask(world);
         self.ask_again(world);
         self.sweep(world);
+        // Where nothing is put into the page table nobody can say.
+        let is_full = |world: &mut _| self.outstanding >= self.window.bytes() && World::is_all_there(world);
+        if !self.is_bursty() || !self.window.is_in_burst(now) && is_full(world) {
+            self.window.full();
+        }
         let kept = self.kept();
         if self.keep.is_hurt(kept) {
             self.keep.lap(self.room, kept);
             self.resize();
+            if self.sweep.1 == 0 {
+                // What is there and should not be.
+                self.sweep = (self.index(self.asked), self.cycle.len());
+            }
         }
     }
 
@@ -595,13 +626,25 @@ impl Follow {
             }
             let index = self.sweep.0 % self.cycle.len();
             self.sweep = (index + 1, self.sweep.1 - 1);
-            let entry = *self.cycle.get(index);
             // Neither what is on its way in, nor what may still be in use.
             let forth = (index as i64 - self.behind.rem_euclid(n)).rem_euclid(n);
-            if entry.rank >= self.part && forth > self.asked - self.behind && world.look(entry.unit).present > 0 {
-                world.behind(entry.unit);
-                self.cycle.get_mut(index).home = false;
+            if forth > self.asked - self.behind {
+                self.leave(world, index);
             }
+        }
+    }
+
+    /// Sends out a unit that is not kept, whether it was used or not.
+    fn leave(&mut self, world: &mut impl World, index: usize) {
+        let entry = self.cycle.get_mut(index);
+        if entry.rank < self.part {
+            return;
+        }
+        let look = world.look(entry.unit);
+        (entry.home, entry.mapped) = (false, 0);
+        world.release(entry.unit, look.absent & std::mem::take(&mut entry.brought));
+        if look.present > 0 {
+            world.behind(entry.unit);
         }
     }
 

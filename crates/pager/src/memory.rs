@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -46,6 +46,8 @@ struct Adviser<T> {
     batch: Vec<T>,
     /// What still waits is not worth its time.
     over: Arc<AtomicBool>,
+    /// Batches that are not done.
+    waiting: Arc<AtomicUsize>,
 }
 
 impl<T: Send + 'static> Adviser<T> {
@@ -53,19 +55,21 @@ impl<T: Send + 'static> Adviser<T> {
         let (send, receive) = sync_channel::<Vec<T>>(WAITING);
         let refused = Arc::clone(refused);
         let over = Arc::new(AtomicBool::new(false));
-        let is_over = Arc::clone(&over);
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let (is_over, are_waiting) = (Arc::clone(&over), Arc::clone(&waiting));
         let thread = std::thread::Builder::new().name(name.to_owned()).stack_size(64 << 10).spawn(move || {
             for batch in receive {
-                if is_over.load(Relaxed) {
+                if is_over.load(Ordering::Relaxed) {
                     break;
                 }
                 // One that has ended is noticed by its number.
                 if let Err(error) = give(&batch) {
-                    refused.fetch_add(u64::from(error.kind() != io::ErrorKind::NotFound), Relaxed);
+                    refused.fetch_add(u64::from(error.kind() != io::ErrorKind::NotFound), Ordering::Relaxed);
                 }
+                are_waiting.fetch_sub(1, Ordering::Release);
             }
         })?;
-        Ok(Adviser { send: Some(send), thread: Some(thread), batch: Vec::new(), over })
+        Ok(Adviser { send: Some(send), thread: Some(thread), batch: Vec::new(), over, waiting })
     }
 
     fn flush(&mut self) {
@@ -73,15 +77,18 @@ impl<T: Send + 'static> Adviser<T> {
             return;
         }
         if let Some(send) = &self.send {
+            self.waiting.fetch_add(1, Ordering::Relaxed);
             // Advice that nobody has time for is forgotten: it is no more than that.
-            let _ = send.try_send(std::mem::take(&mut self.batch));
+            if send.try_send(std::mem::take(&mut self.batch)).is_err() {
+                self.waiting.fetch_sub(1, Ordering::Relaxed);
+            }
         }
     }
 }
 
 impl<T> Drop for Adviser<T> {
     fn drop(&mut self) {
-        self.over.store(true, Relaxed);
+        self.over.store(true, Ordering::Relaxed);
         drop(self.send.take());
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -99,6 +106,8 @@ pub struct Memory {
     /// Units of its address space.
     pub units: Units,
     ahead: Adviser<Ask>,
+    /// Batches to be put into the page table that are not.
+    mapping: Arc<AtomicUsize>,
     /// Pages of files, where who asks for them is charged.
     files: Option<Adviser<Range>>,
     /// The number of who does.
@@ -121,12 +130,12 @@ impl Memory {
             peer.advise(&[Range { at: map.0.at, len: peer.page() }], Advice::WillNeed)?;
         }
         let refused = Arc::new(AtomicU64::new(0));
-        let ahead = bringing(&peer, &refused)?;
+        let (ahead, mapping) = bringing(&peer, &refused)?;
         let own = Arc::clone(&peer);
         let send_out = move |ranges: &[Range]| own.advise(ranges, Advice::PageOut).map(|_| ());
         let behind = Adviser::new("pageout", &refused, Box::new(send_out))?;
         let (units, lies) = (Units::default(), Vec::new());
-        Ok(Memory { pid, peer, maps, mapped: 0, units, ahead, files: None, hand: None, behind, lies, refused })
+        Ok(Memory { pid, peer, maps, mapped: 0, units, ahead, mapping, files: None, hand: None, behind, lies, refused })
     }
 
     /// From now on pages of files are brought in by a process in this control group, and so charged to it.
@@ -166,7 +175,7 @@ impl Memory {
 
     /// Calls that the kernel refused.
     pub fn refused(&self) -> u64 {
-        self.refused.load(Relaxed)
+        self.refused.load(Ordering::Relaxed)
     }
 
     /// The process may have mapped something since.
@@ -230,7 +239,7 @@ impl Memory {
 }
 
 /// One thread brings in and does not wait for the disk; another, behind it, waits for each page and maps it.
-fn bringing(peer: &Arc<Peer>, refused: &Arc<AtomicU64>) -> io::Result<Adviser<Ask>> {
+fn bringing(peer: &Arc<Peer>, refused: &Arc<AtomicU64>) -> io::Result<(Adviser<Ask>, Arc<AtomicUsize>)> {
     let own = Arc::clone(peer);
     let map = move |all: &[There]| {
         for there in all {
@@ -245,6 +254,7 @@ fn bringing(peer: &Arc<Peer>, refused: &Arc<AtomicU64>) -> io::Result<Adviser<As
         Ok(())
     };
     let mut mapper = Adviser::new("map", refused, Box::new(map))?;
+    let mapping = Arc::clone(&mapper.waiting);
     let (own, mut ranges) = (Arc::clone(peer), Vec::new());
     let bring = move |asks: &[Ask]| {
         ranges.clear();
@@ -258,7 +268,7 @@ fn bringing(peer: &Arc<Peer>, refused: &Arc<AtomicU64>) -> io::Result<Adviser<As
         mapper.flush();
         done.map(|_| ())
     };
-    Adviser::new("willneed", refused, Box::new(bring))
+    Ok((Adviser::new("willneed", refused, Box::new(bring))?, mapping))
 }
 
 impl World for Memory {
@@ -297,6 +307,11 @@ impl World for Memory {
                 memory.ahead.batch.push(Ask::There(There::Map(range)));
             }
         });
+    }
+
+    fn is_all_there(&mut self) -> bool {
+        let none = |waiting: &AtomicUsize| waiting.load(Ordering::Acquire) == 0;
+        self.ahead.batch.is_empty() && none(&self.ahead.waiting) && none(&self.mapping)
     }
 
     fn release(&mut self, unit: Id, pages: u64) {

@@ -18,8 +18,9 @@ const BURSTS: u32 = 3;
 /// Of the window: a burst that used so much of it could have used more; a second in which none used so much could do with less.
 const DRY: f64 = 0.9;
 const AMPLE: f64 = 0.7;
-/// Growth and shrinking, in a second.
+/// Growth and shrinking, in a second; and growth once it was found to be too much.
 const MORE: f64 = 2.0;
+const LITTLE: f64 = 1.15;
 const LESS: f64 = 0.9;
 /// As a part of what it is where nothing pauses, from which on the program is taken to run in bursts.
 const BURSTY: f64 = 1.5;
@@ -38,6 +39,11 @@ pub struct Window {
     used: u64,
     /// Its quota held it since the span began.
     held: bool,
+    /// All of it was there in this pause, and in the one before this burst.
+    full: bool,
+    was_full: bool,
+    /// It was more than the disk could bring.
+    too_much: bool,
     span: Span,
 }
 
@@ -45,7 +51,9 @@ pub struct Window {
 #[derive(Debug, Default)]
 struct Span {
     began: u64,
-    /// Bursts that used up what there was.
+    /// Bursts, those before which all of it was there, and those of them that used it up.
+    bursts: u32,
+    full: u32,
     dry: u32,
     /// The pauses before all of them, and how long both took.
     paused: u64,
@@ -58,7 +66,20 @@ impl Window {
     /// Of a program that came on just now.
     pub fn new(now: u64) -> Self {
         let span = Span { began: now, ..Span::default() };
-        Window { usual: 0, most: 0, bytes: 0, moved: now, began: now, pause: 0, used: 0, held: false, span }
+        Window {
+            usual: 0,
+            most: 0,
+            bytes: 0,
+            moved: now,
+            began: now,
+            pause: 0,
+            used: 0,
+            held: false,
+            full: true,
+            was_full: true,
+            too_much: false,
+            span,
+        }
     }
 
     /// There is so much room for the cycle.
@@ -83,6 +104,11 @@ impl Window {
         self.held = true;
     }
 
+    /// All of it was asked for, and is there: the disk has nothing to do.
+    pub fn full(&mut self) {
+        self.full = true;
+    }
+
     /// The program runs in bursts: what delays it in one is not made up for.
     pub fn is_bursty(&self) -> bool {
         self.bytes as f64 > BURSTY * self.usual as f64
@@ -99,6 +125,7 @@ impl Window {
         if pause >= PAUSE {
             self.burst_over();
             (self.began, self.pause, self.used) = (now, pause, 0);
+            self.was_full = std::mem::take(&mut self.full);
         }
         self.used += bytes;
         self.moved = self.moved.max(now);
@@ -110,7 +137,9 @@ impl Window {
     fn burst_over(&mut self) {
         let span = &mut self.span;
         span.most = span.most.max(self.used);
-        span.dry += u32::from(self.used as f64 >= DRY * self.bytes as f64);
+        span.bursts += 1;
+        span.full += u32::from(self.was_full);
+        span.dry += u32::from(self.was_full && self.used as f64 >= DRY * self.bytes as f64);
         span.paused += self.pause;
         span.took += self.pause + self.moved.saturating_sub(self.began);
     }
@@ -122,8 +151,11 @@ impl Window {
         // A program that waits for the disk pauses, too: more would not come the sooner, and take the place of what is kept.
         let wanted = if !std::mem::take(&mut self.held) {
             bytes / MORE
+        } else if self.is_bursty() && 2 * span.full < span.bursts {
+            self.too_much = true;
+            bytes * LESS
         } else if span.dry >= BURSTS && 2 * span.paused > span.took {
-            bytes * MORE
+            bytes * if self.too_much { LITTLE } else { MORE }
         } else if (span.most as f64) < AMPLE * bytes {
             bytes * LESS
         } else {
@@ -149,6 +181,7 @@ mod tests {
                 window.used(used / 15, *now);
             }
             window.held();
+            window.full();
             *now += 85 * MS;
         }
     }
@@ -167,6 +200,30 @@ mod tests {
             window.used(1 << 18, now);
         });
         assert_eq!(window.bytes(), usual);
+    }
+
+    #[test]
+    fn what_the_disk_cannot_bring_is_not_asked_for() {
+        let (mut window, mut now) = (Window::new(1), 1);
+        window.room(640 << 20);
+        // In 85 ms it brings 20 MB, and whoever is held would use 60.
+        let mut most = 0;
+        for second in 0..60 {
+            for _ in 0..10 {
+                let used = window.bytes().min(20 << 20);
+                for _ in 0..15 {
+                    now += MS;
+                    window.used(used / 15, now);
+                }
+                window.held();
+                if window.bytes() <= 20 << 20 {
+                    window.full();
+                }
+                now += 85 * MS;
+            }
+            most = if second > 20 { most.max(window.bytes()) } else { 0 };
+        }
+        assert!(window.is_bursty() && most < 24 << 20, "{}", most >> 20);
     }
 
     #[test]

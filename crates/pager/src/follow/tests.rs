@@ -74,6 +74,9 @@ impl World for Machine {
     fn map(&mut self, _: Id, _: u64) {
         self.maps += 1;
     }
+    fn is_all_there(&mut self) -> bool {
+        true
+    }
     fn behind(&mut self, unit: Id) {
         // What nobody touched is not found.
         if self.mapped.remove(&unit) {
@@ -343,4 +346,43 @@ fn a_run_through_what_is_in_memory_is_no_jump() {
     follow.act(&mut machine, 1_000_000_000);
     assert_eq!((follow.jumps, follow.lap_began), (0, begun), "{}", follow.inside());
     assert!(follow.front >= 1000, "{}", follow.inside());
+}
+
+#[test]
+fn what_is_used_everywhere_leads_nobody_on() {
+    let order: Vec<Id> = (0..1600).collect();
+    let mut machine = Machine::new(1000);
+    let mut follow = Follow::new(&order, ROOM, 0);
+    follow.survey(&mut machine);
+    laps(3, &mut follow, &mut machine, &order);
+    touch(&mut follow, &mut machine, 0..100);
+    (follow.asked, follow.jump) = (follow.front + 700, None);
+    let (front, now) = (follow.front, machine.now * 600_000);
+    // Within what was asked for, and beyond it: each of its pages tells.
+    for hot in [600, 1300] {
+        (0..64).for_each(|_| follow.fault(Some(hot), 2, false, now));
+        follow.act(&mut machine, now);
+        assert_eq!((follow.front, follow.jumps), (front, 0), "{}", follow.inside());
+    }
+    // Who goes on there is there.
+    (600..600 + Id::from(JUMP as u16)).for_each(|unit| follow.fault(Some(unit), 2, false, now));
+    assert!(follow.front > front + 400, "{}", follow.inside());
+}
+
+#[test]
+fn what_was_brought_in_for_where_it_does_not_come_leaves() {
+    let order: Vec<Id> = (0..1600).collect();
+    let mut machine = Machine::new(1000);
+    let mut follow = Follow::new(&order, ROOM, 0);
+    follow.survey(&mut machine);
+    laps(3, &mut follow, &mut machine, &order);
+    touch(&mut follow, &mut machine, 0..100);
+    let ahead: Vec<Id> = (follow.front..follow.asked)
+        .filter(|at| follow.cycle.get(follow.index(*at)).asked > 0)
+        .map(|at| follow.cycle.get(follow.index(at)).unit)
+        .collect();
+    assert!(!ahead.is_empty() && ahead.iter().all(|unit| machine.used.contains_key(unit)));
+    (900..1000).for_each(|unit| follow.fault(Some(unit), 1, true, 1_000_000_000));
+    follow.act(&mut machine, 1_000_000_000);
+    assert!(follow.jumps == 1 && ahead.iter().all(|unit| !machine.used.contains_key(unit)), "{}", follow.inside());
 }
