@@ -448,7 +448,7 @@ impl Follow {
         self.sweep(world);
         // Where nothing is put into the page table nobody can say.
         let is_full = |world: &mut _| self.outstanding >= self.window.bytes() && World::is_all_there(world);
-        if !self.is_bursty() || !self.window.is_in_burst(now) && is_full(world) {
+        if !self.maps() || !self.window.is_in_burst(now) && is_full(world) {
             self.window.full();
         }
         let kept = self.kept();
@@ -499,7 +499,10 @@ impl Follow {
                 continue;
             }
             let look = world.look(entry.unit);
-            self.cycle.passed(index, look.present & !entry.mapped > 0);
+            // Of one that was mapped whole nobody can say.
+            if entry.mapped == 0 || entry.brought != entry.mapped {
+                self.cycle.passed(index, look.present & !entry.mapped > 0);
+            }
             // A write takes the disk's time, and the next lap it is read: twice what another unit costs.
             let changed = look.present & entry.brought;
             if changed > 0 && world.is_written(entry.unit, changed) {
@@ -524,7 +527,7 @@ impl Follow {
     fn ask(&mut self, world: &mut impl World) {
         // What is behind and not sent out yet is not ahead, too.
         let end = self.behind.max(self.front - self.len() / 2) + self.len() - 1;
-        let (calm, bursty) = (self.keep.is_calm(), self.is_bursty());
+        let (calm, maps) = (self.keep.is_calm(), self.maps());
         for _ in 0..AT_ONCE {
             if self.outstanding >= self.window.bytes() || self.asked >= end {
                 break;
@@ -574,9 +577,13 @@ impl Follow {
             entry.wanted = kept && missing > 0;
             if missing > 0 {
                 world.ahead(entry.unit, missing);
-                // All but one: where the program is, and what it uses, is known by its faults alone.
-                if bursty && !kept {
-                    entry.mapped = missing & (missing - 1);
+                // All but one of every other unit: where the program is, and what it uses, is known by its faults alone.
+                if maps && !kept {
+                    entry.mapped = if (index as u64 + self.tally.laps).is_multiple_of(2) {
+                        missing & (missing - 1)
+                    } else {
+                        missing
+                    };
                     world.map(entry.unit, entry.mapped);
                 }
                 entry.asked = bytes;
@@ -722,9 +729,14 @@ impl Follow {
         self.window.held();
     }
 
-    /// The program runs in bursts, and pages are put into its page table beforehand: every one of its faults counts.
-    pub fn is_bursty(&self) -> bool {
+    /// The program runs in bursts, and is not to be disturbed in them.
+    fn is_bursty(&self) -> bool {
         self.window.is_bursty() && self.tally.laps >= SETTLED
+    }
+
+    /// What a fault takes is missing in its quota: pages are put into its page table beforehand, and every one of its faults counts.
+    pub fn maps(&self) -> bool {
+        (self.window.is_held() || self.window.is_bursty()) && self.tally.laps >= SETTLED
     }
 
     /// Bytes for the cycle and what comes and goes with it.

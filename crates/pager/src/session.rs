@@ -363,7 +363,7 @@ impl Session {
             Mode::Following => {
                 let follow = self.follow.as_ref();
                 // All but one of a unit's pages are mapped beforehand.
-                self.every = follow.is_some_and(Follow::is_bursty);
+                self.every = follow.is_some_and(Follow::maps);
                 // Of a file sixteen pages come by one fault.
                 let order = follow.map(Follow::order).unwrap_or_default();
                 let files = order.iter().step_by(16).filter(|unit| self.memory.is_file(**unit)).count();
@@ -555,7 +555,7 @@ impl Session {
         let Some(follow) = &mut self.follow else { return Ok(()) };
         follow.left(self.room.left());
         follow.act(&mut self.memory, now);
-        let bursty = follow.is_bursty();
+        let maps = follow.maps();
         let tally = follow.tally();
         let (over, mut no_gain) = (follow.is_astray(), false);
         // It goes on, and hardly anything has to be brought in for that; one that pauses is followed when it comes back.
@@ -577,7 +577,7 @@ impl Session {
             let short = now.saturating_sub(self.followed_since) < 20_000_000_000;
             self.penance = if short { (self.penance * 2).min(PENANCE_MOST) } else { PENANCE };
             self.rest(now)?;
-        } else if bursty != self.every {
+        } else if maps != self.every {
             self.listen_for(Mode::Following)?;
         } else if now.saturating_sub(self.worth) > ENOUGH && (follow.fits() || idles) {
             self.end_follow(now);

@@ -37,8 +37,9 @@ pub struct Window {
     pause: u64,
     /// Bytes that it used since then.
     used: u64,
-    /// Its quota held it since the span began.
+    /// Its quota held it since the span began, and in the one before.
     held: bool,
+    was_held: bool,
     /// All of it was there in this pause, and in the one before this burst.
     full: bool,
     was_full: bool,
@@ -75,6 +76,7 @@ impl Window {
             pause: 0,
             used: 0,
             held: false,
+            was_held: false,
             full: true,
             was_full: true,
             too_much: false,
@@ -102,6 +104,11 @@ impl Window {
     /// Its quota of processor time was used up, and it was held.
     pub fn held(&mut self) {
         self.held = true;
+    }
+
+    /// Whether its quota holds it, of late.
+    pub fn is_held(&self) -> bool {
+        self.was_held
     }
 
     /// All of it was asked for, and is there: the disk has nothing to do.
@@ -149,7 +156,8 @@ impl Window {
         self.span.began = now;
         let bytes = self.bytes as f64;
         // A program that waits for the disk pauses, too: more would not come the sooner, and take the place of what is kept.
-        let wanted = if !std::mem::take(&mut self.held) {
+        self.was_held = std::mem::take(&mut self.held);
+        let wanted = if !self.was_held {
             bytes / MORE
         } else if self.is_bursty() && 2 * span.full < span.bursts {
             self.too_much = true;
