@@ -1,6 +1,9 @@
 //! Following a program through its cycle: where it is by its faults, what is asked for ahead of it, what is sent out behind it, and
 //! what stays. A state machine: it is told of faults and of the room that there is, and does everything through [`World`].
 
+mod jumps;
+mod paging;
+
 use crate::cycle::Cycle;
 use crate::keep::Keep;
 use crate::lag::Lag;
@@ -8,19 +11,9 @@ use crate::units::{Id, UNIT};
 use crate::window::Window;
 use crate::world::World;
 use std::collections::HashMap;
-use std::ops::Range;
 
 /// Units of which a thread may be ahead of what was asked for and still be where it is expected.
 const SLIP: i64 = 64;
-/// Units that are not kept, of which none is met in passing.
-const STRIDE: f32 = 16.0;
-/// Units in a row elsewhere that say that the program has gone there.
-const JUMP: u32 = 6;
-/// So many looks tell whether all that was passed over is in memory, and such a part of them.
-const LOOKS: usize = 64;
-const THERE: f64 = 0.9;
-/// Threads that were not seen for so long do not hold up what goes out, in ns.
-const QUIET: u64 = 300_000_000;
 /// Predictability is judged over so long, in ns, and over so many units at least.
 const SLICE: u64 = 500_000_000;
 const SLICE_UNITS: u32 = 24;
@@ -34,18 +27,10 @@ const OVERDUE: u64 = 5;
 const OVERDUE_LEAST: u64 = 2_000_000_000;
 /// Units of which another fault is no news.
 const NO_NEWS: usize = 16;
-/// Looked at once more so many units before they are used.
-const NEAR: i64 = 24;
-/// Of laps, one in so many in which a kept unit is looked at where nobody takes any.
-const SELDOM: u64 = 4;
 /// Of the window of a program that runs in bursts, a part, one in so many, for which room is left.
 const SPARED: u64 = 6;
-/// Units looked at in one go.
-const AT_ONCE: usize = 256;
 /// Laps after which it is known which pages of a unit are used.
 const SETTLED: u64 = 6;
-/// Kept units sent out at once when the kept part becomes smaller.
-const SWEEP: usize = 64;
 
 /// What became of it so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -217,20 +202,6 @@ impl Follow {
         best
     }
 
-    fn reach(&self) -> i64 {
-        (self.asked - self.front + SLIP).min(self.len() / 2)
-    }
-
-    /// Units that it may be ahead of where it was seen last: between those that are brought in and met with a fault, it passes those
-    /// that are kept. One fault further ahead may be of something that is used wherever the program is.
-    fn stride(&self) -> i64 {
-        ((STRIDE / (1.0 - self.part)) as i64).max(SLIP)
-    }
-
-    fn back(&self) -> i64 {
-        (self.lag.units() as i64 + 512).min(self.len() / 3)
-    }
-
     /// A fault of the program: at this unit, if it is one that is known, by this thread, at this time.
     pub fn fault(&mut self, unit: Option<Id>, thread: u32, major: bool, now: u64) {
         if self.astray {
@@ -312,62 +283,6 @@ impl Follow {
             let (_, good, bad) = &mut self.slice;
             *(if expected { good } else { bad }) += 1;
         }
-    }
-
-    /// Whether what was met far from the front goes on there: unit by unit.
-    fn goes_on_at(&mut self, place: i64) -> bool {
-        let count = match self.jump {
-            // Of a unit that is used wherever the program is, every page may tell.
-            Some((before, count)) if place == before => count,
-            Some((before, count)) if (1..=self.stride()).contains(&(place - before)) => count + 1,
-            _ => 1,
-        };
-        self.jump = Some((place, count));
-        if count >= JUMP {
-            self.jump = None;
-        }
-        count >= JUMP
-    }
-
-    /// The program was found elsewhere.
-    fn jump(&mut self, world: &mut impl World, now: u64) {
-        let Some(place) = self.jumped.take().filter(|place| *place > self.front || self.front - place > self.back())
-        else {
-            // It was caught up with.
-            return;
-        };
-        if place > self.front && self.is_there(world, self.asked.max(self.front)..place) {
-            // It went through what is in memory, and met no fault there.
-            self.advance(place, now);
-            return;
-        }
-        self.jumps += 1;
-        // What was brought in for where it does not come now takes the place of what is next.
-        let (n, ahead) = (self.len(), self.asked - self.front);
-        for at in self.front..self.asked {
-            let index = self.index(at);
-            let asked = std::mem::take(&mut self.cycle.get_mut(index).asked);
-            if asked > 0 && (at - place).rem_euclid(n) > ahead {
-                self.leave(world, index);
-            }
-        }
-        let place = place.rem_euclid(self.len());
-        (self.front, self.asked, self.behind, self.outstanding) = (place, place + 1, place, 0);
-        self.near = place + 1;
-        self.threads.clear();
-        self.lap_began = (place, now);
-    }
-
-    /// Whether next to all of these places are in memory, by a few of them.
-    fn is_there(&self, world: &mut impl World, places: Range<i64>) -> bool {
-        let step = (places.end - places.start).max(0) as usize / LOOKS + 1;
-        let (mut all, mut there) = (0, 0);
-        for place in places.step_by(step) {
-            let entry = self.cycle.get(self.index(place));
-            all += 1;
-            there += usize::from(world.look(entry.unit).absent & !entry.skip == 0);
-        }
-        there as f64 >= THERE * all as f64
     }
 
     fn advance(&mut self, to: i64, now: u64) {
@@ -459,199 +374,6 @@ impl Follow {
                 // What is there and should not be.
                 self.sweep = (self.index(self.asked), self.cycle.len());
             }
-        }
-    }
-
-    fn slowest(&mut self, world: &mut impl World, now: u64) -> i64 {
-        let (front, oldest) = (self.front, self.front - self.back());
-        // A model runner takes other threads for each token: what a former one left behind it would stay in memory for its sake.
-        self.threads.retain(|thread, (place, seen)| {
-            now.saturating_sub(*seen) < QUIET
-                && *place >= oldest
-                && (*place >= front - SLIP || world.is_at_work(*thread))
-        });
-        self.threads.values().map(|(place, _)| *place).min().unwrap_or(front).min(front)
-    }
-
-    fn send_out(&mut self, world: &mut impl World, now: u64) {
-        self.slow_now = self.slowest(world, now);
-        let until = self.slow_now - self.lag.units() as i64;
-        let calm = self.keep.is_calm();
-        for _ in 0..AT_ONCE {
-            if self.behind >= until {
-                break;
-            }
-            let place = self.behind;
-            self.behind += 1;
-            let index = self.index(place);
-            let entry = *self.cycle.get(index);
-            if self.part >= 1.0 || entry.rank < self.part {
-                continue;
-            }
-            // It comes again soon: what was asked for it would be lost.
-            let soon = self.cycle.places(entry.unit).any(|other| {
-                other != index && {
-                    let d = (other as i64 - until.rem_euclid(self.len())).rem_euclid(self.len());
-                    d <= self.asked - until
-                }
-            });
-            if soon {
-                continue;
-            }
-            let look = world.look(entry.unit);
-            // Of one that was mapped whole nobody can say.
-            if entry.mapped == 0 || entry.brought != entry.mapped {
-                self.cycle.passed(index, look.present & !entry.mapped > 0);
-            }
-            // A write takes the disk's time, and the next lap it is read: twice what another unit costs.
-            let changed = look.present & entry.brought;
-            if changed > 0 && world.is_written(entry.unit, changed) {
-                self.cycle.keep_first(index);
-            }
-            let entry = self.cycle.get_mut(index);
-            entry.home = false;
-            // Brought in, passed, and nobody has touched them: they only fill the swap cache. Where the kernel takes more than it is
-            // given, it may have had them before they were looked at.
-            let brought = std::mem::take(&mut entry.brought);
-            entry.mapped = 0;
-            let unused = if calm { look.absent & brought } else { 0 };
-            entry.skip |= unused;
-            world.release(entry.unit, unused);
-            if look.present > 0 {
-                world.behind(entry.unit);
-                self.tally.sent += u64::from(look.bytes(look.present));
-            }
-        }
-    }
-
-    fn ask(&mut self, world: &mut impl World) {
-        // What is behind and not sent out yet is not ahead, too.
-        let end = self.behind.max(self.front - self.len() / 2) + self.len() - 1;
-        let (calm, maps) = (self.keep.is_calm(), self.maps());
-        for _ in 0..AT_ONCE {
-            if self.outstanding >= self.window.bytes() || self.asked >= end {
-                break;
-            }
-            if self.left.is_some_and(|left| left < UNIT) {
-                if 4 * self.outstanding >= self.window.usual() {
-                    break;
-                }
-                // It must not run dry, and so the kernel has to make room after all: too much is kept.
-                self.keep.over(UNIT);
-            }
-            let index = self.index(self.asked);
-            self.asked += 1;
-            let entry = *self.cycle.get(index);
-            let kept = entry.rank < self.part;
-            // While something is left nobody takes it: a look in some laps is enough.
-            if kept
-                && entry.home
-                && self.left.is_some_and(|left| left > 0)
-                && !(index as u64 + self.tally.laps).is_multiple_of(SELDOM)
-            {
-                continue;
-            }
-            let look = world.look(entry.unit);
-            // Brought in a lap ago, and still nobody has touched it: in the swap cache, not in the page table.
-            let mut skip = entry.skip & !look.present;
-            let unused = kept && look.present == 0 && look.absent & !skip == 0;
-            if calm && (entry.wanted || unused) {
-                self.cycle.passed(index, look.present > 0);
-                let unused = look.absent & entry.brought & !skip;
-                world.release(entry.unit, unused);
-                skip |= unused;
-            }
-            let missing = look.absent & !skip;
-            let bytes = look.bytes(missing);
-            let used = look.bytes(look.present) + bytes;
-            if used != entry.bytes {
-                self.cycle.size(index, used);
-            }
-            if entry.home && kept {
-                self.keep.lost(u64::from(bytes));
-                self.tally.lost += u64::from(bytes);
-            }
-            let entry = self.cycle.get_mut(index);
-            (entry.skip, entry.brought) = (skip, missing);
-            entry.home = missing == 0;
-            entry.wanted = kept && missing > 0;
-            if missing > 0 {
-                world.ahead(entry.unit, missing);
-                // All but one of every other unit: where the program is, and what it uses, is known by its faults alone.
-                if maps && !kept {
-                    entry.mapped = if (index as u64 + self.tally.laps).is_multiple_of(2) {
-                        missing & (missing - 1)
-                    } else {
-                        missing
-                    };
-                    world.map(entry.unit, entry.mapped);
-                }
-                entry.asked = bytes;
-                self.left = self.left.map(|left| left.saturating_sub(u64::from(bytes)));
-                self.outstanding += u64::from(bytes);
-                self.tally.asked += u64::from(bytes);
-            }
-        }
-    }
-
-    /// What was in memory when it was looked at may be gone when it is its turn: what has not been used for longest is what the
-    /// kernel takes first.
-    fn ask_again(&mut self, world: &mut impl World) {
-        let until = (self.front + NEAR).min(self.asked);
-        // While something is left nothing is taken.
-        if self.left.is_some_and(|left| left > 0) {
-            self.near = self.near.max(until);
-        }
-        while self.near < until {
-            let index = self.index(self.near);
-            self.near += 1;
-            let entry = *self.cycle.get(index);
-            if !entry.home {
-                continue;
-            }
-            let look = world.look(entry.unit);
-            let missing = look.absent & !entry.skip;
-            if missing > 0 {
-                let bytes = u64::from(look.bytes(missing));
-                if entry.rank < self.part {
-                    self.keep.lost(bytes);
-                    self.tally.lost += bytes;
-                }
-                world.ahead(entry.unit, missing);
-                self.tally.asked += bytes;
-                self.cycle.get_mut(index).home = false;
-            }
-        }
-    }
-
-    /// Sends out what is not kept, wherever it is.
-    fn sweep(&mut self, world: &mut impl World) {
-        let n = self.len();
-        for _ in 0..SWEEP {
-            if self.sweep.1 == 0 || self.part >= 1.0 {
-                break;
-            }
-            let index = self.sweep.0 % self.cycle.len();
-            self.sweep = (index + 1, self.sweep.1 - 1);
-            // Neither what is on its way in, nor what may still be in use.
-            let forth = (index as i64 - self.behind.rem_euclid(n)).rem_euclid(n);
-            if forth > self.asked - self.behind {
-                self.leave(world, index);
-            }
-        }
-    }
-
-    /// Sends out a unit that is not kept, whether it was used or not.
-    fn leave(&mut self, world: &mut impl World, index: usize) {
-        let entry = self.cycle.get_mut(index);
-        if entry.rank < self.part {
-            return;
-        }
-        let look = world.look(entry.unit);
-        (entry.home, entry.mapped) = (false, 0);
-        world.release(entry.unit, look.absent & std::mem::take(&mut entry.brought));
-        if look.present > 0 {
-            world.behind(entry.unit);
         }
     }
 

@@ -365,7 +365,7 @@ fn what_is_used_everywhere_leads_nobody_on() {
         assert_eq!((follow.front, follow.jumps), (front, 0), "{}", follow.inside());
     }
     // Who goes on there is there.
-    (600..600 + Id::from(JUMP as u16)).for_each(|unit| follow.fault(Some(unit), 2, false, now));
+    (600..600 + Id::from(jumps::JUMP as u16)).for_each(|unit| follow.fault(Some(unit), 2, false, now));
     assert!(follow.front > front + 400, "{}", follow.inside());
 }
 
