@@ -362,7 +362,7 @@ impl Session {
             Mode::Learning => (some, 1),
             Mode::Following => {
                 let follow = self.follow.as_ref();
-                // All but one of a unit's pages are mapped beforehand.
+                // All pages but one of every other unit are mapped beforehand.
                 self.every = follow.is_some_and(Follow::maps);
                 // Of a file sixteen pages come by one fault.
                 let order = follow.map(Follow::order).unwrap_or_default();

@@ -117,6 +117,14 @@ fn laps(count: u32, follow: &mut Follow, machine: &mut Machine, order: &[Id]) {
 
 const ROOM: u64 = 1000 * UNIT;
 
+/// Followed for three laps, with room for a thousand units.
+fn followed(order: &[Id]) -> (Follow, Machine) {
+    let (mut follow, mut machine) = (Follow::new(order, ROOM, 0), Machine::new(1000));
+    follow.survey(&mut machine);
+    laps(3, &mut follow, &mut machine, order);
+    (follow, machine)
+}
+
 #[test]
 fn a_cycle_that_does_not_fit_is_read_but_for_what_is_kept() {
     let order: Vec<Id> = (0..1600).map(|at| at * 7 % 1600).collect();
@@ -200,9 +208,7 @@ fn what_is_learned_badly_is_put_right() {
 #[test]
 fn another_order_ends_it() {
     let order: Vec<Id> = (0..1600).collect();
-    let mut machine = Machine::new(1000);
-    let mut follow = Follow::new(&order, ROOM, 0);
-    laps(3, &mut follow, &mut machine, &order);
+    let (mut follow, mut machine) = followed(&order);
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);
     let chance = (0..2000).map(|_| (rng.next_u64() % 1600) as Id);
     touch(&mut follow, &mut machine, chance);
@@ -212,9 +218,7 @@ fn another_order_ends_it() {
 #[test]
 fn a_program_that_begins_elsewhere_is_found() {
     let order: Vec<Id> = (0..1600).collect();
-    let mut machine = Machine::new(1000);
-    let mut follow = Follow::new(&order, ROOM, 0);
-    laps(3, &mut follow, &mut machine, &order);
+    let (mut follow, mut machine) = followed(&order);
     touch(&mut follow, &mut machine, 700..1600);
     let majors = touch(&mut follow, &mut machine, order.clone());
     assert!(majors < 40 && !follow.is_astray(), "{majors} {}", follow.inside());
@@ -235,8 +239,7 @@ fn a_cycle_that_is_left_before_two_laps_is_over_all_the_same() {
 #[test]
 fn a_round_through_a_part_of_it_ends_it() {
     let order: Vec<Id> = (0..1600).collect();
-    let (mut follow, mut machine) = (Follow::new(&order, ROOM, 0), Machine::new(1000));
-    laps(3, &mut follow, &mut machine, &order);
+    let (mut follow, mut machine) = followed(&order);
     follow.lap_took(1600 * 600_000);
     let part: Vec<Id> = (0..900).collect();
     laps(4, &mut follow, &mut machine, &part);
@@ -248,8 +251,7 @@ fn a_round_through_a_part_of_it_ends_it() {
 #[test]
 fn one_long_lap_is_no_verdict() {
     let order: Vec<Id> = (0..1600).collect();
-    let (mut follow, mut machine) = (Follow::new(&order, ROOM, 0), Machine::new(1000));
-    laps(3, &mut follow, &mut machine, &order);
+    let (mut follow, mut machine) = followed(&order);
     follow.judged();
     laps(1, &mut follow, &mut machine, &order);
     machine.now += 100_000;
@@ -351,10 +353,7 @@ fn a_run_through_what_is_in_memory_is_no_jump() {
 #[test]
 fn what_is_used_everywhere_leads_nobody_on() {
     let order: Vec<Id> = (0..1600).collect();
-    let mut machine = Machine::new(1000);
-    let mut follow = Follow::new(&order, ROOM, 0);
-    follow.survey(&mut machine);
-    laps(3, &mut follow, &mut machine, &order);
+    let (mut follow, mut machine) = followed(&order);
     touch(&mut follow, &mut machine, 0..100);
     (follow.asked, follow.jump) = (follow.front + 700, None);
     let (front, now) = (follow.front, machine.now * 600_000);
@@ -372,10 +371,7 @@ fn what_is_used_everywhere_leads_nobody_on() {
 #[test]
 fn what_was_brought_in_for_where_it_does_not_come_leaves() {
     let order: Vec<Id> = (0..1600).collect();
-    let mut machine = Machine::new(1000);
-    let mut follow = Follow::new(&order, ROOM, 0);
-    follow.survey(&mut machine);
-    laps(3, &mut follow, &mut machine, &order);
+    let (mut follow, mut machine) = followed(&order);
     touch(&mut follow, &mut machine, 0..100);
     let ahead: Vec<Id> = (follow.front..follow.asked)
         .filter(|at| follow.cycle.get(follow.index(*at)).asked > 0)
