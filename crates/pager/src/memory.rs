@@ -203,18 +203,26 @@ impl Memory {
         self.peer.page()
     }
 
+    /// Of each mapping, of files or not: how many of its units are of this order, and where the others are.
+    pub fn beside(&self, order: &HashSet<Id>, files: bool) -> Vec<(usize, Vec<u64>)> {
+        let is_known = |at: &u64| self.units.known(*at).is_some_and(|unit| order.contains(&unit));
+        let sorted = |map: Range| {
+            let places = (map.at / UNIT..(map.at + map.len).div_ceil(UNIT)).map(|place| place * UNIT);
+            let (known, others): (Vec<_>, Vec<_>) = places.partition(is_known);
+            (known.len(), others)
+        };
+        self.maps.within(0, u64::MAX).filter(|(_, file)| *file == files).map(|(map, _)| sorted(map)).collect()
+    }
+
     /// Sends out what else is there of the files that consist of these units for the most part: it came with them, as read-ahead or the
     /// rest of a folio. Should it be used after all, it will turn up.
     pub fn send_out_beside(&mut self, order: &HashSet<Id>) {
-        for (map, _) in self.maps.within(0, u64::MAX).filter(|(_, file)| *file) {
-            let places = || (map.at / UNIT..(map.at + map.len).div_ceil(UNIT)).map(|place| place * UNIT);
-            let is_known = |at: &u64| self.units.known(*at).is_some_and(|unit| order.contains(&unit));
-            if 2 * places().filter(is_known).count() < places().count() {
+        for (known, others) in self.beside(order, true) {
+            if known < others.len() {
                 continue;
             }
-            for at in places().filter(|at| !is_known(at)) {
-                let (from, to) = (at.max(map.at), (at + UNIT).min(map.at + map.len));
-                self.behind.batch.push(Range { at: from, len: to - from });
+            for at in others {
+                self.behind.batch.extend(self.maps.within(at, UNIT).map(|(range, _)| range));
             }
         }
     }
