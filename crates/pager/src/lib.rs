@@ -17,6 +17,7 @@ mod lag;
 mod limits;
 mod maps;
 mod memory;
+mod penance;
 mod quota;
 mod room;
 mod session;

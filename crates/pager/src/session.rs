@@ -13,6 +13,7 @@ use crate::groups::Groups;
 use crate::history::History;
 use crate::known::Known;
 use crate::memory::Memory;
+use crate::penance::Penance;
 use crate::quota::Quota;
 use crate::room::Room;
 use crate::units::{Id, UNIT};
@@ -44,9 +45,6 @@ const QUICK: u64 = 200_000_000;
 const SPARSE: u64 = 8;
 /// Bytes a second are told over so long.
 const SECOND: u64 = 1_000_000_000;
-/// Left alone for so long after following it was no good: at first, and at most.
-const PENANCE: u64 = 500_000_000;
-const PENANCE_MOST: u64 = 4_000_000_000;
 /// A process that reads of files without an order is listened to in full again, after so long: what one fault in a few tells of a file,
 /// of which the kernel reads on, is too little to find an order by.
 const AGAIN: u64 = 3_000_000_000;
@@ -131,7 +129,7 @@ pub struct Session {
     worth: u64,
     rested: u64,
     rest_until: u64,
-    penance: u64,
+    penance: Penance,
     followed_since: u64,
     laps_judged: u64,
     untold: u64,
@@ -183,7 +181,7 @@ impl Session {
             worth: 0,
             rested: 0,
             rest_until: 0,
-            penance: PENANCE,
+            penance: Penance::default(),
             followed_since: 0,
             laps_judged: 0,
             untold: 0,
@@ -210,7 +208,7 @@ impl Session {
             Mode::Learning => {
                 if !self.may_follow(now)? {
                     if self.history.is_chance() {
-                        self.rest(now)?;
+                        self.rest(now, self.penance.usual())?;
                     } else if now.saturating_sub(self.worth) > ENOUGH {
                         self.turn(Mode::Watching, now)?;
                     }
@@ -249,6 +247,9 @@ impl Session {
             return self.turn(Mode::Watching, now);
         }
         if let Some((since, then)) = self.deaf {
+            if now < self.rest_until {
+                return Ok(());
+            }
             let other = |(now, then): (f64, f64)| now.max(then) > OTHERWISE * now.min(then).max(WORTH);
             let changed = self.usual.into_iter().zip(then).any(other);
             // Of a file's pages, one fault in a few tells too little.
@@ -380,8 +381,8 @@ impl Session {
         Faults::sampled(self.pid, minor, major).map(Some)
     }
 
-    fn rest(&mut self, now: u64) -> io::Result<()> {
-        self.rest_until = now + self.penance;
+    fn rest(&mut self, now: u64, penance: Duration) -> io::Result<()> {
+        self.rest_until = now + penance.as_nanos() as u64;
         self.turn(Mode::Resting, now)?;
         self.history.doubt();
         Ok(())
@@ -573,6 +574,9 @@ impl Session {
             tracing::debug!("{}: lap {:.3} s, {}", self.pid, tally.lap as f64 / 1e9, follow.inside());
             // The shortest: a pause, or a prompt, makes one of them long.
             no_gain = tally.shortest as f64 * NO_GAIN > self.lap_before as f64 && !follow.fits();
+            if !no_gain {
+                self.penance.gains();
+            }
         }
         if over || no_gain {
             tracing::debug!("{}: left alone: {tally:?} {}", self.pid, follow.inside());
@@ -580,9 +584,12 @@ impl Session {
             if no_gain {
                 self.known = Known::default();
             }
-            let short = now.saturating_sub(self.followed_since) < 20_000_000_000;
-            self.penance = if short { (self.penance * 2).min(PENANCE_MOST) } else { PENANCE };
-            self.rest(now)?;
+            let followed = Duration::from_nanos(now.saturating_sub(self.followed_since));
+            let penance = match no_gain || tally.laps == 0 {
+                true => self.penance.in_vain(followed),
+                false => self.penance.elsewhere(followed),
+            };
+            self.rest(now, penance)?;
         } else if maps != self.every {
             self.listen_for(Mode::Following)?;
         } else if now.saturating_sub(self.worth) > ENOUGH && (follow.fits() || idles) {
