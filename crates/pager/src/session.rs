@@ -230,10 +230,10 @@ impl Session {
                 Ok(match now.saturating_sub(self.active) {
                     _ if follow.is_some_and(Follow::fits) => Duration::from_millis(20),
                     ..30_000_000 if self.bringing < 1.0 => Duration::from_micros(400),
-                    // A sixth of what is asked for ahead may be used meanwhile. In a burst the processors are the program's.
+                    // A quarter of what is asked for ahead may be used meanwhile. In a burst the processors are the program's.
                     ..30_000_000 => {
-                        let most = if self.every { 4e-3 } else { 2e-3 };
-                        Duration::from_secs_f64((window / 6.0 / self.bringing).clamp(4e-4, most))
+                        let most = if self.every { 4e-3 } else { 3e-3 };
+                        Duration::from_secs_f64((window / 4.0 / self.bringing).clamp(4e-4, most))
                     }
                     30_000_000..1_000_000_000 => Duration::from_millis(2),
                     _ => Duration::from_millis(20),

@@ -11,7 +11,7 @@ const AT_ONCE: usize = 256;
 /// Looked at once more so many units before they are used.
 const NEAR: i64 = 24;
 /// Of laps, one in so many in which a kept unit is looked at where nobody takes any.
-const SELDOM: u64 = 4;
+const SELDOM: u64 = 8;
 /// Kept units sent out at once when the kept part becomes smaller.
 const SWEEP: usize = 64;
 
