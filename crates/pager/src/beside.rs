@@ -30,12 +30,14 @@ impl Beside {
             if known == 0 {
                 continue;
             }
-            let others: Vec<Id> = others.into_iter().filter_map(|at| memory.units.at(at)).collect();
-            let there: Vec<Id> = others.into_iter().filter(|unit| memory.look(*unit).present > 0).collect();
+            // A unit gets a number once it is known to be there: of a mapping of which little is used there may be very many.
+            let there: Vec<_> = others.into_iter().filter(|range| memory.is_there(*range)).collect();
             if there.len() <= SAME * known {
-                units.extend(there);
+                units.extend(there.into_iter().filter_map(|range| memory.units.at(range.at)));
             }
         }
+        // Two mappings may share one.
+        units.dedup();
         if units.len() < order.len() / WORTH {
             units.clear();
         }
@@ -82,6 +84,12 @@ mod tests {
         let first = (written.as_ptr() as u64).next_multiple_of(UNIT);
         let units: Vec<Id> = (0..39).filter_map(|nth| memory.units.at(first + nth * UNIT)).collect();
         let order = |known: usize| units.iter().copied().take(known).collect::<HashSet<Id>>();
+        let all: Vec<_> = memory.beside(&order(30), false).into_iter().flat_map(|(_, others)| others).collect();
+        let cut = |range: &sys::peer::Range| range.len <= UNIT && range.at / UNIT == (range.at + range.len - 1) / UNIT;
+        assert!(
+            all.iter().all(cut) && all.iter().any(|range| range.len < UNIT),
+            "what lies next to it is not its: {all:?}"
+        );
         let beside = Beside::of(&order(30), &mut memory);
         assert!(units[30..].iter().all(|unit| beside.units.contains(unit)), "{beside:?}");
         assert!(units[..30].iter().all(|unit| !beside.units.contains(unit)), "{beside:?}");

@@ -331,6 +331,7 @@ impl Follow {
             self.threads.values_mut().for_each(|(place, _)| *place = to(*place));
             self.asked = self.asked.max(self.front + 1);
             self.outstanding = (0..self.cycle.len()).map(|at| u64::from(self.cycle.get(at).asked)).sum();
+            self.tried.retain(|unit| self.cycle.places(*unit).next().is_none());
         }
         self.resize();
     }

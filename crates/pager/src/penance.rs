@@ -6,7 +6,7 @@ use std::time::Duration;
 /// At first, and at most, where it went elsewhere soon.
 const FIRST: Duration = Duration::from_millis(500);
 const MOST: Duration = Duration::from_secs(4);
-/// Followed for longer, it was worth following.
+/// Followed for so long, it was worth it where it then went elsewhere, and cost the program something where it was in vain.
 const LONG: Duration = Duration::from_secs(20);
 /// So many times as long as it was followed in vain, the second time in a row: the first may have been another phase of it than the
 /// one in which it was learned. Four times as many each further time, and no longer than that.
