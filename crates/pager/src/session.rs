@@ -1,6 +1,7 @@
 //! One process, from the first look at its faults to its end: watched at no cost until it waits for pages, listened to until its
 //! order is known, followed as long as that pays, and left alone otherwise.
 
+mod listening;
 mod standing;
 
 pub use standing::Standing;
@@ -37,12 +38,8 @@ const COUNT: u64 = 200_000_000;
 const ENOUGH: u64 = 4_000_000_000;
 /// Part of the visits that must be as expected before it is followed.
 const SURE: f64 = 0.7;
-/// Units brought in ahead of a run of rising addresses while nothing better is known.
-const RUN: u64 = 6;
 /// After a run of rising addresses another is likely for so long, in ns.
 const QUICK: u64 = 200_000_000;
-/// Major faults of which one is told while there is nothing to be had but the return of order.
-const SPARSE: u64 = 8;
 /// Bytes a second are told over so long.
 const SECOND: u64 = 1_000_000_000;
 /// A process that reads of files without an order is listened to in full again, after so long: what one fault in a few tells of a file,
@@ -345,137 +342,11 @@ impl Session {
         Ok(())
     }
 
-    /// From now on to what this mode is to be told of, and to nothing else.
-    fn listen_for(&mut self, mode: Mode) -> io::Result<()> {
-        self.deafen();
-        self.faults = self.faults_for(mode)?;
-        Ok(())
-    }
-
-    fn deafen(&mut self) {
-        self.untold += self.faults.take().map_or(0, |faults| faults.lost());
-    }
-
-    fn faults_for(&mut self, mode: Mode) -> io::Result<Option<Faults>> {
-        // By units: some eight are told of each.
-        let some = (UNIT / self.memory.page() / 8).max(1);
-        let (minor, major) = match mode {
-            Mode::Watching => return Ok(None),
-            Mode::Resting => (0, SPARSE.min(some)),
-            Mode::Learning if self.reads => (1, 1),
-            Mode::Learning => (some, 1),
-            Mode::Following => {
-                let follow = self.follow.as_ref();
-                // All pages but one of every other unit are mapped beforehand.
-                self.every = follow.is_some_and(Follow::maps);
-                // Of a file sixteen pages come by one fault.
-                let order = follow.map(Follow::order).unwrap_or_default();
-                let files = order.iter().step_by(16).filter(|unit| self.memory.is_file(**unit)).count();
-                match files * 32 > order.len() {
-                    _ if self.every => (1, 1),
-                    true => ((some / 8).max(1), 1),
-                    false => (some, 1),
-                }
-            }
-        };
-        Faults::sampled(self.pid, minor, major).map(Some)
-    }
-
     fn rest(&mut self, now: u64, penance: Duration) -> io::Result<()> {
         self.rest_until = now + penance.as_nanos() as u64;
         self.turn(Mode::Resting, now)?;
         self.history.doubt();
         Ok(())
-    }
-
-    /// Hears what faults there were.
-    fn listen(&mut self, now: u64) {
-        let Some(faults) = &mut self.faults else { return };
-        self.found.clear();
-        let found = &mut self.found;
-        faults.poll(&mut |fault| found.push(fault));
-        if self.found.is_empty() {
-            return;
-        }
-        self.active = now;
-        let found = std::mem::take(&mut self.found);
-        for fault in &found {
-            match self.mode {
-                Mode::Following => self.followed(fault),
-                Mode::Learning | Mode::Resting => self.learned(fault),
-                Mode::Watching => {}
-            }
-        }
-        self.found = found;
-    }
-
-    fn unit(&mut self, fault: &Fault) -> Option<Id> {
-        if !self.memory.has(fault.addr) {
-            self.memory.renew(fault.at);
-            if !self.memory.has(fault.addr) {
-                return None;
-            }
-        }
-        self.memory.units.at(fault.addr)
-    }
-
-    fn followed(&mut self, fault: &Fault) {
-        let unit = if fault.major { self.unit(fault) } else { self.memory.units.known(fault.addr) };
-        if let Some(follow) = &mut self.follow {
-            follow.fault(unit, fault.tid, fault.major, fault.at);
-            if fault.major && unit.is_some_and(|unit| !follow.knows(unit)) {
-                self.run(fault);
-            }
-        }
-    }
-
-    fn learned(&mut self, fault: &Fault) {
-        let unit = if fault.major {
-            self.unit(fault)
-        } else {
-            let known = self.memory.units.known(fault.addr).filter(|unit| self.helped.contains(unit));
-            // What the kernel read on of a file.
-            known.or_else(|| if self.reads { self.unit(fault).filter(|unit| self.memory.is_file(*unit)) } else { None })
-        };
-        let Some(unit) = unit else { return };
-        let fresh = self.history.visit(unit, fault.at);
-        if fresh {
-            self.known.visit(unit);
-        }
-        if !fresh || self.mode != Mode::Learning {
-            return;
-        }
-        self.run(fault);
-    }
-
-    /// Where the order is not known, rising addresses are as good a guess as any.
-    fn run(&mut self, fault: &Fault) {
-        let place = fault.addr / UNIT;
-        if self.recent.contains(&place) {
-            return;
-        }
-        let is_run = self.recent.contains(&(place.wrapping_sub(1))) && self.recent.contains(&(place.wrapping_sub(2)));
-        self.recent.rotate_right(1);
-        self.recent[0] = place;
-        if is_run {
-            self.ran = fault.at;
-            for next in place + 1..=place + RUN {
-                let address = next * UNIT;
-                if !self.memory.has(address) {
-                    break;
-                }
-                let Some(unit) = self.memory.units.at(address) else { break };
-                if !self.charged && self.memory.is_file(unit) {
-                    self.charge();
-                }
-                if self.helped.insert(unit) {
-                    self.memory.ahead(unit, u64::MAX);
-                } else if next == place + RUN {
-                    // It was, a lap ago.
-                    self.memory.ahead(unit, u64::MAX);
-                }
-            }
-        }
     }
 
     /// Begins to follow when the order is known.
