@@ -108,35 +108,36 @@ impl Follow {
             let look = world.look(entry.unit);
             // Brought in a lap ago, and still nobody has touched it: in the swap cache, not in the page table.
             let mut skip = entry.skip & !look.present;
-            let used = look.present & !entry.mapped;
-            let unused = kept && used == 0 && look.absent & !skip == 0;
+            let unused = kept && look.present == 0 && look.absent & !skip == 0;
             if calm && (entry.wanted || unused) {
-                self.cycle.passed(index, used > 0);
+                self.cycle.passed(index, look.present > 0);
                 let unused = look.absent & entry.brought & !skip;
                 world.release(entry.unit, unused);
                 skip |= unused;
             }
             let missing = look.absent & !skip;
             let bytes = look.bytes(missing);
-            let size = look.bytes(look.present) + bytes;
-            if size != entry.bytes {
-                self.cycle.size(index, size);
+            let used = look.bytes(look.present) + bytes;
+            if used != entry.bytes {
+                self.cycle.size(index, used);
             }
             if entry.home && kept {
                 self.keep.lost(u64::from(bytes));
                 self.tally.lost += u64::from(bytes);
             }
             let entry = self.cycle.get_mut(index);
-            (entry.skip, entry.brought, entry.mapped) = (skip, missing, 0);
+            (entry.skip, entry.brought) = (skip, missing);
             entry.home = missing == 0;
             entry.wanted = kept && missing > 0;
             if missing > 0 {
                 world.ahead(entry.unit, missing);
-                // All but one of what is to stay, and of every other unit: where the program is, and what it uses, is known by its
-                // faults alone.
-                if maps {
-                    let tells = kept || (index as u64 + self.tally.laps).is_multiple_of(2);
-                    entry.mapped = if tells { missing & (missing - 1) } else { missing };
+                // All but one of every other unit: where the program is, and what it uses, is known by its faults alone.
+                if maps && !kept {
+                    entry.mapped = if (index as u64 + self.tally.laps).is_multiple_of(2) {
+                        missing & (missing - 1)
+                    } else {
+                        missing
+                    };
                     world.map(entry.unit, entry.mapped);
                 }
                 entry.asked = bytes;
