@@ -10,7 +10,7 @@ use crate::lag::Lag;
 use crate::units::{Id, UNIT};
 use crate::window::Window;
 use crate::world::World;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 /// Units of which a thread may be ahead of what was asked for and still be where it is expected.
 const SLIP: i64 = 64;
@@ -74,8 +74,6 @@ pub struct Follow {
     keep: Keep,
     lag: Lag,
     threads: HashMap<u32, (i64, u64)>,
-    /// No part of the cycle, and sent out to see whether they should be.
-    tried: HashSet<Id>,
     jump: Option<(i64, u32)>,
     /// Where it is instead.
     jumped: Option<i64>,
@@ -113,7 +111,6 @@ impl Follow {
             keep: Keep::default(),
             lag: Lag::default(),
             threads: HashMap::new(),
-            tried: HashSet::new(),
             jump: None,
             jumped: None,
             slice: (now, 0, 0),
@@ -212,8 +209,7 @@ impl Follow {
         }
         let distance = unit.and_then(|unit| self.distance(unit));
         let Some(d) = distance else {
-            let tried = unit.is_some_and(|unit| self.tried.contains(&unit));
-            if major && !tried {
+            if major {
                 self.no_lap.1 += 1;
                 // Much of it was in memory while it was learned, and turns up now.
                 if self.tally.laps < 2 {
@@ -221,10 +217,10 @@ impl Follow {
                 } else {
                     self.judge(unit.unwrap_or(Id::MAX - 1), false, major);
                 }
-            }
-            if let Some(unit) = unit.filter(|_| major || tried) {
-                let place = self.index(self.front);
-                self.cycle.turned_up(place, unit);
+                if let Some(unit) = unit {
+                    let place = self.index(self.front);
+                    self.cycle.turned_up(place, unit);
+                }
             }
             return;
         };
@@ -331,7 +327,6 @@ impl Follow {
             self.threads.values_mut().for_each(|(place, _)| *place = to(*place));
             self.asked = self.asked.max(self.front + 1);
             self.outstanding = (0..self.cycle.len()).map(|at| u64::from(self.cycle.get(at).asked)).sum();
-            self.tried.retain(|unit| self.cycle.places(*unit).next().is_none());
         }
         self.resize();
     }
@@ -409,11 +404,6 @@ impl Follow {
     /// Whether a unit is part of the cycle.
     pub fn knows(&self, unit: Id) -> bool {
         self.cycle.places(unit).next().is_some()
-    }
-
-    /// Was sent out to see whether the program uses it.
-    pub fn tries(&mut self, unit: Id) {
-        self.tried.insert(unit);
     }
 
     /// What comes from now on is judged anew.

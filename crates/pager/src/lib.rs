@@ -3,7 +3,6 @@
 //! much as fits. All that it does is advice to the kernel and looking at pages, which changes no byte and leaves nothing behind.
 #![forbid(unsafe_code)]
 
-mod beside;
 mod counts;
 mod cycle;
 mod folios;

@@ -203,31 +203,20 @@ impl Memory {
         self.peer.page()
     }
 
-    /// Of each mapping, of files or not: how many of its units are of this order, and what of it lies in others, a range for each.
-    pub fn beside(&self, order: &HashSet<Id>, files: bool) -> Vec<(usize, Vec<Range>)> {
-        let is_known = |at: u64| self.units.known(at).is_some_and(|unit| order.contains(&unit));
-        let sorted = |map: Range| {
-            let places = map.at / UNIT..(map.at + map.len).div_ceil(UNIT);
-            let cut = |place: u64| {
-                let (from, to) = ((place * UNIT).max(map.at), ((place + 1) * UNIT).min(map.at + map.len));
-                Range { at: from, len: to - from }
-            };
-            let (known, others): (Vec<_>, Vec<_>) = places.map(cut).partition(|range| is_known(range.at));
-            (known.len(), others)
-        };
-        self.maps.within(0, u64::MAX).filter(|(_, file)| *file == files).map(|(map, _)| sorted(map)).collect()
-    }
-
     /// Sends out what else is there of the files that consist of these units for the most part: it came with them, as read-ahead or the
     /// rest of a folio. Should it be used after all, it will turn up.
     pub fn send_out_beside(&mut self, order: &HashSet<Id>) {
-        let mostly = self.beside(order, true).into_iter().filter(|(known, others)| *known >= others.len());
-        self.behind.batch.extend(mostly.flat_map(|(_, others)| others));
-    }
-
-    /// Whether anything of this range is in the program's page table.
-    pub fn is_there(&mut self, range: Range) -> bool {
-        self.peer.look(range, &mut self.lies).is_ok() && self.lies.contains(&Lies::Present)
+        for (map, _) in self.maps.within(0, u64::MAX).filter(|(_, file)| *file) {
+            let places = || (map.at / UNIT..(map.at + map.len).div_ceil(UNIT)).map(|place| place * UNIT);
+            let is_known = |at: &u64| self.units.known(*at).is_some_and(|unit| order.contains(&unit));
+            if 2 * places().filter(is_known).count() < places().count() {
+                continue;
+            }
+            for at in places().filter(|at| !is_known(at)) {
+                let (from, to) = (at.max(map.at), (at + UNIT).min(map.at + map.len));
+                self.behind.batch.push(Range { at: from, len: to - from });
+            }
+        }
     }
 
     /// Runs of pages of a unit, and whether each is of a file.

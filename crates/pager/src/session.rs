@@ -6,7 +6,6 @@ mod standing;
 
 pub use standing::Standing;
 
-use crate::beside::Beside;
 use crate::counts::Counts;
 use crate::folios::{FOLIO, with_folios};
 use crate::follow::{Follow, Tally};
@@ -96,7 +95,6 @@ pub struct Session {
     /// When rising addresses were seen last.
     ran: u64,
     follow: Option<Follow>,
-    beside: Beside,
     total: Tally,
     /// Bytes brought in up to a moment, and a second since the moment before.
     brought: (u64, u64),
@@ -157,7 +155,6 @@ impl Session {
             recent: [0; 8],
             ran: 0,
             follow: None,
-            beside: Beside::default(),
             total: Tally::default(),
             brought: (0, 0),
             bringing: 0.0,
@@ -391,15 +388,13 @@ impl Session {
             self.memory.release(unit, absent);
         }
         self.memory.send_out_beside(&order_has);
-        self.beside = Beside::of(&order_has, &mut self.memory);
         let mut follow = Follow::new(order, 0, now);
         follow.lap_took(self.lap_before);
         follow.survey(&mut self.memory);
         self.follow = Some(follow);
         self.tell_room(now);
         (self.followed_since, self.laps_judged) = (now, 0);
-        let (units, beside, lap) = (order.len(), self.beside.len(), self.lap_before as f64 / 1e9);
-        tracing::debug!("{}: {units} units, {beside} beside them, a lap took {lap:.2} s", self.pid);
+        tracing::debug!("{}: {} units, a lap took {:.2} s", self.pid, order.len(), self.lap_before as f64 / 1e9);
         self.turn(Mode::Following, now)
     }
 
@@ -432,7 +427,6 @@ impl Session {
         let Some(follow) = &mut self.follow else { return Ok(()) };
         follow.left(self.room.left());
         follow.act(&mut self.memory, now);
-        self.beside.try_some(follow, &mut self.memory);
         let maps = follow.maps();
         let tally = follow.tally();
         let (over, mut no_gain) = (follow.is_astray(), false);

@@ -206,28 +206,6 @@ fn what_is_learned_badly_is_put_right() {
 }
 
 #[test]
-fn what_is_sent_out_to_see_whether_it_is_used_comes_in_where_it_is() {
-    let order: Vec<Id> = (0..1600).collect();
-    let learned: Vec<Id> = (0..1600).filter(|unit| !(600..1000).contains(unit)).collect();
-    let (mut follow, mut machine) = followed(&learned);
-    (600..1000).chain(5000..5100).for_each(|unit| follow.tries(unit));
-    // Each of its pages tells, and where rising addresses were brought in it is a minor fault that does.
-    for _ in 0..4 {
-        for unit in order.iter().copied() {
-            touch(&mut follow, &mut machine, [unit]);
-            let now = machine.now * 600_000;
-            (0..8).for_each(|nth| follow.fault(Some(unit), 1, nth == 0 && !follow.knows(unit) && unit % 7 == 0, now));
-        }
-    }
-    assert!(!follow.is_astray() && (600..1000).all(|unit| follow.knows(unit)), "{}", follow.inside());
-    assert!((5000..5100).all(|unit| !follow.knows(unit)));
-    let before = follow.order();
-    let at = |unit: Id| before.iter().position(|other| *other == unit).unwrap();
-    let apart = (at(800) as i64 - at(500) as i64).rem_euclid(before.len() as i64);
-    assert!((290..=310).contains(&apart), "{apart}");
-}
-
-#[test]
 fn another_order_ends_it() {
     let order: Vec<Id> = (0..1600).collect();
     let (mut follow, mut machine) = followed(&order);
