@@ -78,6 +78,8 @@ pub struct Follow {
     /// Where it is instead.
     jumped: Option<i64>,
     slice: (u64, u32, u32),
+    /// Such spans in a row in which it seemed to be over.
+    bad: u32,
     news: [Id; NO_NEWS],
     astray: bool,
     /// Places that go out because less is kept: the next, and how many are left.
@@ -114,6 +116,7 @@ impl Follow {
             jump: None,
             jumped: None,
             slice: (now, 0, 0),
+            bad: 0,
             news: [Id::MAX; NO_NEWS],
             astray: false,
             sweep: (0, n),
@@ -343,7 +346,11 @@ impl Follow {
         let (since, good, bad) = self.slice;
         if now.saturating_sub(since) >= SLICE {
             let all = good + bad;
-            self.astray |= all >= SLICE_UNITS && f64::from(bad) > ASTRAY * f64::from(all);
+            if all >= SLICE_UNITS {
+                self.bad = if f64::from(bad) > ASTRAY * f64::from(all) { self.bad + 1 } else { 0 };
+            }
+            // Who went round it some times has not left it for one bad moment: what the kernel took beside it turns up at once.
+            self.astray |= self.bad > u32::from(self.tally.laps >= SETTLED);
             self.slice = (now, 0, 0);
         }
         let (since, outside) = self.no_lap;
@@ -451,6 +458,16 @@ impl Follow {
         self.window.held();
     }
 
+    /// Whether it is known not to run now.
+    pub fn stands(&mut self, stands: bool) {
+        self.window.stands(stands);
+    }
+
+    /// It runs, or waits for what is asked for: the next step has something to do.
+    pub fn is_busy(&self, now: u64) -> bool {
+        self.window.is_in_burst(now) || self.outstanding < self.window.bytes()
+    }
+
     /// The program runs in bursts, and is not to be disturbed in them.
     fn is_bursty(&self) -> bool {
         self.window.is_bursty() && self.tally.laps >= SETTLED
@@ -469,7 +486,7 @@ impl Follow {
     /// For whoever wants to know why.
     pub fn inside(&self) -> String {
         format!(
-            "n {} front {} slow {} asked {} behind {} out {:.1}M win {:.1}M room {:.0}M part {:.3} slack {:.1}M lag {:.0} thr {}; in all: asked {:.0}M sent {:.0}M lost {:.1}M early {} expected {} unexpected {}",
+            "n {} front {} slow {} asked {} behind {} out {:.1}M win {:.1}M room {:.0}M part {:.3} slack {:.1}M left {:.1}M lag {:.0} thr {}; in all: asked {:.0}M sent {:.0}M lost {:.1}M early {} expected {} unexpected {}",
             self.len(),
             self.front,
             self.slow_now,
@@ -480,6 +497,7 @@ impl Follow {
             self.room as f64 / 1e6,
             self.part,
             self.keep.slack() as f64 / 1e6,
+            self.left.map_or(f64::NAN, |left| left as f64 / 1e6),
             self.lag.units(),
             self.threads.len(),
             self.tally.asked as f64 / 1e6,

@@ -93,7 +93,9 @@ pub struct Session {
     helped: HashSet<Id>,
     recent: [u64; 8],
     /// When rising addresses were seen last.
-    ran: u64,
+    rose: u64,
+    /// Its processor time at a moment, in ns.
+    ran: (u64, u64),
     follow: Option<Follow>,
     total: Tally,
     /// Bytes brought in up to a moment, and a second since the moment before.
@@ -153,7 +155,8 @@ impl Session {
             known: Known::default(),
             helped: HashSet::new(),
             recent: [0; 8],
-            ran: 0,
+            rose: 0,
+            ran: (0, 0),
             follow: None,
             total: Tally::default(),
             brought: (0, 0),
@@ -209,7 +212,7 @@ impl Session {
                 }
                 self.memory.flush();
                 // Only who runs ahead must be quick; what is merely written down can wait.
-                let quick = now.saturating_sub(self.ran) < QUICK;
+                let quick = now.saturating_sub(self.rose) < QUICK;
                 Ok(Duration::from_millis(if quick { 1 } else { 8 }))
             }
             Mode::Resting => {
@@ -226,7 +229,11 @@ impl Session {
                     ..30_000_000 if self.bringing < 1.0 => Duration::from_micros(400),
                     // A quarter of what is asked for ahead may be used meanwhile. In a burst the processors are the program's.
                     ..30_000_000 => {
-                        let most = if self.every { 4e-3 } else { 3e-3 };
+                        let most = match follow.is_some_and(|follow| follow.is_busy(now)) {
+                            _ if !self.every => 3e-3,
+                            true => 1e-3,
+                            false => 4e-3,
+                        };
                         Duration::from_secs_f64((window / 4.0 / self.bringing).clamp(4e-4, most))
                     }
                     30_000_000..1_000_000_000 => Duration::from_millis(2),
@@ -394,7 +401,13 @@ impl Session {
         self.follow = Some(follow);
         self.tell_room(now);
         (self.followed_since, self.laps_judged) = (now, 0);
-        tracing::debug!("{}: {} units, a lap took {:.2} s", self.pid, order.len(), self.lap_before as f64 / 1e9);
+        tracing::debug!(
+            "{}: {} units in {} places, a lap took {:.2} s",
+            self.pid,
+            order_has.len(),
+            order.len(),
+            self.lap_before as f64 / 1e9
+        );
         self.turn(Mode::Following, now)
     }
 
@@ -426,6 +439,12 @@ impl Session {
         }
         let Some(follow) = &mut self.follow else { return Ok(()) };
         follow.left(self.room.left());
+        if self.every {
+            // Of its processor time: a program that was held stands at once, and the disk need not wait until it is missed.
+            let ran = sys::process::cpu_time_of(self.pid).map_or(u64::MAX, |time| time.as_nanos() as u64);
+            let (since, before) = std::mem::replace(&mut self.ran, (now, ran));
+            follow.stands(ran.saturating_sub(before) < now.saturating_sub(since) / 8);
+        }
         follow.act(&mut self.memory, now);
         let maps = follow.maps();
         let tally = follow.tally();

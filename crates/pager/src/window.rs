@@ -40,6 +40,8 @@ pub struct Window {
     /// Its quota held it since the span began, and in the one before.
     held: bool,
     was_held: bool,
+    /// It is known not to run now.
+    stands: bool,
     /// All of it was there in this pause, and in the one before this burst.
     full: bool,
     was_full: bool,
@@ -77,6 +79,7 @@ impl Window {
             used: 0,
             held: false,
             was_held: false,
+            stands: false,
             full: true,
             was_full: true,
             too_much: false,
@@ -121,9 +124,14 @@ impl Window {
         self.bytes as f64 > BURSTY * self.usual as f64
     }
 
+    /// Whether it is known not to run now: it was held, or waits.
+    pub fn stands(&mut self, stands: bool) {
+        self.stands = stands;
+    }
+
     /// The program is in the middle of a burst, as far as it runs in bursts.
     pub fn is_in_burst(&self, now: u64) -> bool {
-        now.saturating_sub(self.moved) < RUNS && now.saturating_sub(self.began) < BURST
+        !self.stands && now.saturating_sub(self.moved) < RUNS && now.saturating_sub(self.began) < BURST
     }
 
     /// The program came on, and so many bytes that had been asked for are used.

@@ -119,7 +119,7 @@ impl Session {
         self.recent.rotate_right(1);
         self.recent[0] = place;
         if is_run {
-            self.ran = fault.at;
+            self.rose = fault.at;
             for next in place + 1..=place + RUN {
                 let address = next * UNIT;
                 if !self.memory.has(address) {
