@@ -216,6 +216,20 @@ fn another_order_ends_it() {
 }
 
 #[test]
+fn one_bad_moment_does_not_end_what_was_gone_round_for_laps() {
+    let order: Vec<Id> = (0..1600).collect();
+    let (mut follow, mut machine) = followed(&order);
+    laps(SETTLED as u32, &mut follow, &mut machine, &order);
+    // What the kernel took beside it turns up between its own.
+    let stray = (0..800).flat_map(|unit| [unit, 5000 + unit]);
+    touch(&mut follow, &mut machine, stray.take(500));
+    touch(&mut follow, &mut machine, 250..1600);
+    assert!(!follow.is_astray(), "{}", follow.inside());
+    touch(&mut follow, &mut machine, 10_000..14_000);
+    assert!(follow.is_astray(), "it has left: {}", follow.inside());
+}
+
+#[test]
 fn a_program_that_begins_elsewhere_is_found() {
     let order: Vec<Id> = (0..1600).collect();
     let (mut follow, mut machine) = followed(&order);
