@@ -439,9 +439,9 @@ impl Session {
         }
         let Some(follow) = &mut self.follow else { return Ok(()) };
         follow.left(self.room.left());
-        if self.every {
-            // Of its processor time: a program that was held stands at once, and the disk need not wait until it is missed.
-            let ran = sys::process::cpu_time_of(self.pid).map_or(u64::MAX, |time| time.as_nanos() as u64);
+        // A program that was held stands at once, and the disk need not wait until it is missed.
+        if let Some(time) = self.every.then(|| sys::process::cpu_time_of(self.pid)).flatten() {
+            let ran = time.as_nanos() as u64;
             let (since, before) = std::mem::replace(&mut self.ran, (now, ran));
             follow.stands(ran.saturating_sub(before) < now.saturating_sub(since) / 8);
         }
