@@ -10,7 +10,7 @@ use crate::lag::Lag;
 use crate::units::{Id, UNIT};
 use crate::window::Window;
 use crate::world::World;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Units of which a thread may be ahead of what was asked for and still be where it is expected.
 const SLIP: i64 = 64;
@@ -81,6 +81,8 @@ pub struct Follow {
     /// Such spans in a row in which it seemed to be over.
     bad: u32,
     news: [Id; NO_NEWS],
+    /// Sent out to see whether they are used.
+    unknown: HashSet<Id>,
     astray: bool,
     /// Places that go out because less is kept: the next, and how many are left.
     sweep: (usize, usize),
@@ -118,6 +120,7 @@ impl Follow {
             slice: (now, 0, 0),
             bad: 0,
             news: [Id::MAX; NO_NEWS],
+            unknown: HashSet::new(),
             astray: false,
             sweep: (0, n),
             lap_began: (0, now),
@@ -205,6 +208,11 @@ impl Follow {
         best
     }
 
+    /// These were sent out without being known to be used: when they turn up the program is where it was.
+    pub fn may_turn_up(&mut self, units: Vec<Id>) {
+        self.unknown.extend(units);
+    }
+
     /// A fault of the program: at this unit, if it is one that is known, by this thread, at this time.
     pub fn fault(&mut self, unit: Option<Id>, thread: u32, major: bool, now: u64) {
         if self.astray {
@@ -215,7 +223,7 @@ impl Follow {
             if major {
                 self.no_lap.1 += 1;
                 // Much of it was in memory while it was learned, and turns up now.
-                if self.tally.laps < 2 {
+                if self.tally.laps < 2 || unit.is_some_and(|unit| self.unknown.contains(&unit)) {
                     self.tally.unexpected += 1;
                 } else {
                     self.judge(unit.unwrap_or(Id::MAX - 1), false, major);

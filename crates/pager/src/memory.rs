@@ -19,6 +19,10 @@ use sys::peer::{Advice, Lies, Peer, Range};
 const WAITING: usize = 256;
 /// Mapped again since: looked at again at most so often, in ns.
 const AGAIN: u64 = 500_000_000;
+/// Of a mapping, the order goes through so many units at least, and through such a part, one in so many, where it is looked through for
+/// others.
+const FEW: usize = 16;
+const PART: usize = 8;
 
 /// What is to be done ahead of the program.
 #[derive(Debug, Clone, Copy)]
@@ -113,6 +117,8 @@ pub struct Memory {
     /// The number of who does.
     hand: Option<u32>,
     behind: Adviser<Range>,
+    /// Where the search for units that nobody knows goes on.
+    unknown: u64,
     lies: Vec<Lies>,
     refused: Arc<AtomicU64>,
 }
@@ -135,7 +141,21 @@ impl Memory {
         let send_out = move |ranges: &[Range]| own.advise(ranges, Advice::PageOut).map(|_| ());
         let behind = Adviser::new("pageout", &refused, Box::new(send_out))?;
         let (units, lies) = (Units::default(), Vec::new());
-        Ok(Memory { pid, peer, maps, mapped: 0, units, ahead, mapping, files: None, hand: None, behind, lies, refused })
+        Ok(Memory {
+            pid,
+            peer,
+            maps,
+            mapped: 0,
+            units,
+            ahead,
+            mapping,
+            files: None,
+            hand: None,
+            behind,
+            unknown: 0,
+            lies,
+            refused,
+        })
     }
 
     /// From now on pages of files are brought in by a process in this control group, and so charged to it.
@@ -205,18 +225,56 @@ impl Memory {
 
     /// Sends out what else is there of the files that consist of these units for the most part: it came with them, as read-ahead or the
     /// rest of a folio. Should it be used after all, it will turn up.
-    pub fn send_out_beside(&mut self, order: &HashSet<Id>) {
+    pub fn send_out_read_ahead(&mut self, order: &HashSet<Id>) {
         for (map, _) in self.maps.within(0, u64::MAX).filter(|(_, file)| *file) {
-            let places = || (map.at / UNIT..(map.at + map.len).div_ceil(UNIT)).map(|place| place * UNIT);
-            let is_known = |at: &u64| self.units.known(*at).is_some_and(|unit| order.contains(&unit));
-            if 2 * places().filter(is_known).count() < places().count() {
-                continue;
-            }
-            for at in places().filter(|at| !is_known(at)) {
-                let (from, to) = (at.max(map.at), (at + UNIT).min(map.at + map.len));
-                self.behind.batch.push(Range { at: from, len: to - from });
+            let beside: Vec<Range> = self.beside(map, order).collect();
+            if 2 * beside.len() <= units_of(map).count() {
+                self.behind.batch.extend(beside);
             }
         }
+    }
+
+    /// Sends out so many units that are there and are not of the order, of mappings a part of which it goes through. While a program
+    /// had more room than it has now the kernel had no reason to take them, and now that what is left is not used up it has none. One
+    /// that is used all the same turns up, and is known then; so as not to miss many at once, the next call goes on where this one ends.
+    /// They, and whether all were looked at.
+    pub fn send_out_unknown(&mut self, order: &HashSet<Id>, most: usize) -> (Vec<Id>, bool) {
+        let maps = self.maps.within(0, u64::MAX).filter(|(_, file)| !file).map(|(map, _)| map);
+        let maps: Vec<Range> = maps.filter(|map| map.at + map.len > self.unknown).collect();
+        let mut sent = Vec::new();
+        for map in maps {
+            // Address space that is only reserved, or where the order hardly goes, is not worth a look at all of it.
+            if units_of(map).count() > PART * order.len() {
+                continue;
+            }
+            let beside: Vec<Range> = self.beside(map, order).collect();
+            let known = units_of(map).count() - beside.len();
+            if known < FEW || PART * known < beside.len() {
+                continue;
+            }
+            let from = self.unknown;
+            for range in beside.into_iter().filter(|range| range.at >= from) {
+                if self.peer.look(range, &mut self.lies).is_ok() && self.lies.contains(&Lies::Present) {
+                    self.behind.batch.push(range);
+                    sent.extend(self.units.at(range.at));
+                }
+                if sent.len() == most {
+                    self.unknown = range.at + range.len;
+                    return (sent, false);
+                }
+            }
+        }
+        self.unknown = 0;
+        (sent, true)
+    }
+
+    /// The units of a mapping, cut to it, that are not of the order.
+    fn beside<'a>(&'a self, map: Range, order: &'a HashSet<Id>) -> impl Iterator<Item = Range> + 'a {
+        let is_known = |at: u64| self.units.known(at).is_some_and(|unit| order.contains(&unit));
+        units_of(map).filter(move |at| !is_known(*at)).map(move |at| {
+            let (from, to) = (at.max(map.at), (at + UNIT).min(map.at + map.len));
+            Range { at: from, len: to - from }
+        })
     }
 
     /// Runs of pages of a unit, and whether each is of a file.
@@ -236,6 +294,11 @@ impl Memory {
             from = if rest == 0 { u64::BITS } else { to + rest.trailing_zeros() };
         }
     }
+}
+
+/// Where the units begin that lie in a mapping.
+fn units_of(map: Range) -> impl Iterator<Item = u64> {
+    (map.at / UNIT..(map.at + map.len).div_ceil(UNIT)).map(|place| place * UNIT)
 }
 
 /// One thread brings in and does not wait for the disk; another, behind it, waits for each page and maps it.
@@ -334,5 +397,40 @@ impl World for Memory {
         [pages.trailing_zeros(), 63 - pages.leading_zeros()]
             .into_iter()
             .all(|nth| self.peer.costs_a_write(at + u64::from(nth) * page) == Some(true))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_knows_goes_some_at_a_time_and_what_is_known_stays() {
+        let mut memory = match Memory::of(std::process::id()) {
+            Ok(memory) => memory,
+            Err(error) => return println!("SKIP what_nobody_knows_goes_some_at_a_time: {error}"),
+        };
+        let touched = vec![1u8; 64 * UNIT as usize];
+        memory.maps = Maps::read(std::process::id()).unwrap();
+        let first = (touched.as_ptr() as u64).next_multiple_of(UNIT);
+        let units: Vec<Id> = (0..63).map(|nth| memory.units.at(first + nth * UNIT).unwrap()).collect();
+        // The end of the mapping has none that is known.
+        let order: HashSet<Id> = units[..40].iter().copied().collect();
+        let (mut sent, mut all) = (Vec::new(), false);
+        while !all {
+            let (some, done) = memory.send_out_unknown(&order, 10);
+            assert!(some.len() <= 10 && (done || some.len() == 10));
+            sent.extend(some);
+            all = done;
+        }
+        assert!(units[40..].iter().all(|unit| sent.contains(unit)) && !sent.iter().any(|unit| order.contains(unit)));
+        assert!(sent.iter().collect::<HashSet<_>>().len() == sent.len(), "each once");
+        assert_eq!(memory.behind.batch.len(), sent.len());
+        let mut hardly = units[..8].iter().copied().collect();
+        assert!(memory.send_out_unknown(&hardly, 10) == (Vec::new(), true), "it hardly goes there");
+        hardly.clear();
+        assert!(memory.send_out_unknown(&hardly, 10).0.is_empty());
+        memory.behind.batch.clear();
+        drop(touched);
     }
 }

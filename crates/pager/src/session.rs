@@ -53,6 +53,10 @@ const DEAF: u64 = 30_000_000_000;
 const USUAL: f64 = 0.2;
 /// Laps that were followed from which on an order is worth remembering.
 const PROVED: u64 = 3;
+/// Laps after which what is there and not of the cycle is looked for; and so much of it is sent out in a lap, one unit for so many of the
+/// cycle's: what is used all the same is missed until it turns up.
+const SOUGHT: u64 = 2;
+const UNKNOWN: usize = 16;
 /// As a part of the time of a lap without it, a lap that is no gain.
 const NO_GAIN: f64 = 0.98;
 
@@ -129,6 +133,8 @@ pub struct Session {
     penance: Penance,
     followed_since: u64,
     laps_judged: u64,
+    /// The lap in which what nobody knows of was looked for last, and the one after which it is looked for anew.
+    sought: (u64, u64),
     untold: u64,
     /// CPU time of hands that ended.
     hands: Duration,
@@ -181,6 +187,7 @@ impl Session {
             penance: Penance::default(),
             followed_since: 0,
             laps_judged: 0,
+            sought: (0, 0),
             untold: 0,
             hands: Duration::ZERO,
         })
@@ -394,13 +401,13 @@ impl Session {
             let absent = self.memory.look(unit).absent;
             self.memory.release(unit, absent);
         }
-        self.memory.send_out_beside(&order_has);
+        self.memory.send_out_read_ahead(&order_has);
         let mut follow = Follow::new(order, 0, now);
         follow.lap_took(self.lap_before);
         follow.survey(&mut self.memory);
         self.follow = Some(follow);
         self.tell_room(now);
-        (self.followed_since, self.laps_judged) = (now, 0);
+        (self.followed_since, self.laps_judged, self.sought) = (now, 0, (0, SOUGHT));
         tracing::debug!(
             "{}: {} units in {} places, a lap took {:.2} s",
             self.pid,
@@ -451,6 +458,15 @@ impl Session {
         let (over, mut no_gain) = (follow.is_astray(), false);
         // It goes on, and hardly anything has to be brought in for that; one that pauses is followed when it comes back.
         let idles = self.bringing < WORTH_READ && now.saturating_sub(self.active) < SECOND;
+        if tally.laps > self.sought.0 && tally.laps >= self.sought.1 && !follow.fits() {
+            self.sought.0 = tally.laps;
+            let order: HashSet<Id> = follow.order().into_iter().collect();
+            let (sent, all) = self.memory.send_out_unknown(&order, order.len() / UNKNOWN);
+            follow.may_turn_up(sent);
+            if all {
+                self.sought.1 = 2 * tally.laps;
+            }
+        }
         // What it brought, once it is settled.
         if tally.laps >= self.laps_judged + 3 {
             self.laps_judged = tally.laps;

@@ -230,6 +230,26 @@ fn one_bad_moment_does_not_end_what_was_gone_round_for_laps() {
 }
 
 #[test]
+fn what_was_sent_out_to_see_whether_it_is_used_speaks_against_nothing() {
+    let order: Vec<Id> = (0..1600).collect();
+    let stray = || (0..400).flat_map(|unit| [unit, 5000 + unit]);
+    let after_two_laps = |may_turn_up: Vec<Id>| {
+        let (mut follow, mut machine) = followed(&order);
+        laps(2, &mut follow, &mut machine, &order);
+        follow.may_turn_up(may_turn_up);
+        touch(&mut follow, &mut machine, stray());
+        (follow, machine)
+    };
+    assert!(after_two_laps(Vec::new()).0.is_astray());
+    let (mut follow, mut machine) = after_two_laps((5000..5400).collect());
+    touch(&mut follow, &mut machine, 400..1600);
+    assert!(!follow.is_astray(), "{}", follow.inside());
+    // They are part of it from now on.
+    laps(3, &mut follow, &mut machine, &stray().chain(400..1600).collect::<Vec<_>>());
+    assert!(!follow.is_astray() && follow.knows(5200), "{}", follow.inside());
+}
+
+#[test]
 fn a_program_that_begins_elsewhere_is_found() {
     let order: Vec<Id> = (0..1600).collect();
     let (mut follow, mut machine) = followed(&order);
