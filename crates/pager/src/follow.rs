@@ -68,6 +68,8 @@ pub struct Follow {
     left: Option<u64>,
     /// Bytes that may be.
     window: Window,
+    /// Of a program that runs in bursts: when the last one began, and what was left last since then.
+    balanced: Option<(u64, i64)>,
     /// For the cycle, and all that comes and goes with it; all there is where nothing says otherwise.
     room: u64,
     part: f32,
@@ -110,6 +112,7 @@ impl Follow {
             outstanding: 0,
             left: None,
             window: Window::new(now),
+            balanced: None,
             room,
             part: 0.0,
             keep: Keep::default(),
@@ -181,7 +184,19 @@ impl Follow {
         // In a burst nothing is sent out, and what the program meets there it brings in itself.
         let spared = if self.is_bursty() { self.window.bytes() / SPARED } else { 0 };
         self.left = bytes.map(|bytes| bytes.saturating_sub(spared));
-        self.keep.left(self.left);
+    }
+
+    /// What is left, less what is still to be asked for: of a program that runs in bursts, at the end of each pause.
+    fn balance(&mut self) {
+        let Some(left) = self.left else { return };
+        let balance = left as i64 - self.window.bytes().saturating_sub(self.outstanding) as i64;
+        if !self.is_bursty() {
+            self.keep.balance(balance);
+        } else if let Some((began, balance)) = self.balanced.replace((self.window.began(), balance))
+            && began != self.window.began()
+        {
+            self.keep.balance(balance);
+        }
     }
 
     /// The nearest place of a unit, as a distance from the front: what is expected there first.
@@ -374,6 +389,7 @@ impl Follow {
         }
         self.send_out(world, now);
         self.ask(world);
+        self.balance();
         self.ask_again(world);
         self.sweep(world);
         // Where nothing is put into the page table nobody can say.

@@ -15,6 +15,8 @@ const FAR: f64 = 0.25;
 /// The same of what was brought in where nothing was left: one unit now and then is no harm.
 const OVER: u64 = 8 << 20;
 const FAR_OVER: u64 = 4 * OVER;
+/// What is to be left in the mean of a lap, where that is told: it differs by half as much from one moment to the next.
+const SPARE: i64 = 1 << 20;
 /// Of the room, taken or given at a time.
 const STEP: f64 = 0.008;
 /// Laps for which a size that was too much is not tried again.
@@ -33,8 +35,9 @@ pub struct Keep {
     /// Slack that was too little, and laps until it may be tried again.
     bad: Option<(u64, u32)>,
     lost: u64,
-    /// The least that was left in a lap, where that is told; and bytes that were brought in where there was nothing left.
-    left: Option<u64>,
+    /// What was left in a lap, where that is told, in all and how often it was looked at; and bytes that were brought in where there was
+    /// nothing left.
+    balance: (i64, i64),
     over: u64,
     wary: u32,
     /// It was made smaller since it last was too little: what is lost now is that trial's doing, and no disturbance from outside.
@@ -47,7 +50,7 @@ pub struct Keep {
 
 impl Default for Keep {
     fn default() -> Self {
-        Keep { slack: SLACK, bad: None, lost: 0, left: None, over: 0, wary: WARY, tried: false, hurts: 0, settling: 1 }
+        Keep { slack: SLACK, bad: None, lost: 0, balance: (0, 0), over: 0, wary: WARY, tried: false, hurts: 0, settling: 1 }
     }
 }
 
@@ -62,9 +65,9 @@ impl Keep {
         self.lost += bytes;
     }
 
-    /// So much is left before the kernel makes room by itself, if that is told.
-    pub fn left(&mut self, bytes: Option<u64>) {
-        self.left = self.left.into_iter().chain(bytes).min();
+    /// So much is left before the kernel makes room by itself, or so much less than nothing.
+    pub fn balance(&mut self, bytes: i64) {
+        self.balance = (self.balance.0 + bytes, self.balance.1 + 1);
     }
 
     /// So many bytes were brought in where nothing was left.
@@ -85,7 +88,8 @@ impl Keep {
 
     /// A lap is over, or it could not wait.
     pub fn lap(&mut self, room: u64, kept: u64) {
-        let (lost, left, over) = (std::mem::take(&mut self.lost), self.left.take(), std::mem::take(&mut self.over));
+        let (lost, over) = (std::mem::take(&mut self.lost), std::mem::take(&mut self.over));
+        let (sum, looks) = std::mem::take(&mut self.balance);
         if self.settling > 0 && lost as f64 <= FAR * kept as f64 && over <= FAR_OVER {
             self.settling -= 1;
             return;
@@ -94,21 +98,25 @@ impl Keep {
         if let Some((_, wait)) = &mut self.bad {
             *wait = wait.saturating_sub(1);
         }
-        if lost as f64 > HARM * kept as f64 || over > OVER {
+        let harmed = lost as f64 > HARM * kept as f64;
+        if harmed || over > OVER {
             // What was tried and was too much twice is longer left alone.
             if std::mem::take(&mut self.tried) && self.bad.is_some() {
                 self.wary = (self.wary * 2).min(64 * WARY);
             }
             self.bad = Some((self.slack, self.wary));
-            self.slack = (self.slack + (step.max(lost.max(over).min(2 * step)) << self.hurts)).min(room / 2);
+            // Where next to nothing is left, all that is brought in is brought in where nothing is: it does not say how far off it is.
+            let more = if harmed { step.max(lost.min(2 * step)) } else { step / 2 };
+            self.slack = (self.slack + (more << self.hurts)).min(room / 2);
             self.hurts = (self.hurts + 1).min(FASTEST);
             // What went at once is found to be gone until all has been passed.
             self.settling = SETTLING;
-        } else if let Some(left) = left {
+        } else if looks > 0 {
             self.hurts = 0;
             // Half of it is taken at a time: what is kept from now on is there a lap later.
-            self.slack = (self.slack + over.min(step)).saturating_sub(left / 2);
-            self.settling = u8::from(over > 0 || left > step / 8);
+            let more = SPARE - sum / looks;
+            self.slack = self.slack.saturating_add_signed(if more > 0 { more } else { more / 2 }).min(room / 2);
+            self.settling = u8::from(more.unsigned_abs() > step / 8);
         } else if lost as f64 <= NOISE * kept as f64 {
             self.hurts = 0;
             // Towards what was too little, half of the way at a time.
@@ -159,7 +167,7 @@ mod tests {
         let mut laps = |count: u32, other: u64| {
             let used = |keep: &Keep| keep.bytes(room, 16 << 20) + (16 << 20) + other;
             for _ in 0..count {
-                keep.left(Some(room.saturating_sub(used(&keep))));
+                keep.balance(room as i64 - used(&keep) as i64);
                 keep.over(used(&keep).saturating_sub(room));
                 keep.lap(room, 0);
             }

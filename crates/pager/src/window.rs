@@ -124,6 +124,11 @@ impl Window {
         self.bytes as f64 > BURSTY * self.usual as f64
     }
 
+    /// When the program came on after its last pause.
+    pub fn began(&self) -> u64 {
+        self.began
+    }
+
     /// Whether it is known not to run now: it was held, or waits.
     pub fn stands(&mut self, stands: bool) {
         self.stands = stands;
