@@ -50,7 +50,17 @@ pub struct Keep {
 
 impl Default for Keep {
     fn default() -> Self {
-        Keep { slack: SLACK, bad: None, lost: 0, balance: (0, 0), over: 0, wary: WARY, tried: false, hurts: 0, settling: 1 }
+        Keep {
+            slack: SLACK,
+            bad: None,
+            lost: 0,
+            balance: (0, 0),
+            over: 0,
+            wary: WARY,
+            tried: false,
+            hurts: 0,
+            settling: 1,
+        }
     }
 }
 

@@ -174,6 +174,13 @@ impl Memory {
         Ok(())
     }
 
+    /// From now on this process does it again; the CPU time that it took.
+    pub fn uncharge(&mut self) -> Duration {
+        let took = self.hand_cpu();
+        (self.files, self.hand) = (None, None);
+        took
+    }
+
     /// Whether they are.
     pub fn is_charged(&self) -> bool {
         self.files.is_some()

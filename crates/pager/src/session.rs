@@ -93,8 +93,9 @@ pub struct Session {
     history: History,
     /// What was followed last.
     known: Known,
-    /// Asked for while nothing was known: a touch of theirs meets no major fault.
+    /// Asked for while nothing was known: a touch of theirs meets no major fault; and bytes of that in all.
     helped: HashSet<Id>,
+    guessed: u64,
     recent: [u64; 8],
     /// When rising addresses were seen last.
     rose: u64,
@@ -160,6 +161,7 @@ impl Session {
             history: History::default(),
             known: Known::default(),
             helped: HashSet::new(),
+            guessed: 0,
             recent: [0; 8],
             rose: 0,
             ran: (0, 0),
@@ -333,8 +335,9 @@ impl Session {
         tracing::debug!("{}: another program", self.pid);
         self.end_follow(now);
         let fresh = Session::of(self.pid, self.program.clone())?;
-        let (total, avoided, untold, hands) = (self.total, self.avoided, self.untold, self.hand_cpu());
-        *self = Session { total, avoided, untold, hands, stack: self.stack, ..fresh };
+        let (total, guessed, avoided, untold, hands) =
+            (self.total, self.guessed, self.avoided, self.untold, self.hand_cpu());
+        *self = Session { total, guessed, avoided, untold, hands, stack: self.stack, ..fresh };
         Ok(())
     }
 
@@ -392,8 +395,11 @@ impl Session {
         // It may have gone to another group since.
         (self.room, self.quota) = (Room::of(self.pid), Quota::of(self.pid));
         self.charged = self.memory.is_charged();
-        if order.iter().step_by(16).any(|unit| self.memory.is_file(*unit)) {
+        if self.is_of_files(order) {
             self.charge();
+        } else {
+            // That process takes the place of what could be kept.
+            self.hands += self.memory.uncharge();
         }
         // What was guessed to be next, and was not.
         let order_has: HashSet<Id> = order.iter().copied().collect();
@@ -416,6 +422,12 @@ impl Session {
             self.lap_before as f64 / 1e9
         );
         self.turn(Mode::Following, now)
+    }
+
+    /// Whether units of files are more than a few of these.
+    fn is_of_files(&self, order: &[Id]) -> bool {
+        let files = order.iter().step_by(16).filter(|unit| self.memory.is_file(**unit)).count();
+        files * 32 > order.len()
     }
 
     /// Pages of files are to count against its own limit.

@@ -37,9 +37,7 @@ impl Session {
                 // All pages but one of every other unit are mapped beforehand.
                 self.every = follow.is_some_and(Follow::maps);
                 // Of a file sixteen pages come by one fault.
-                let order = follow.map(Follow::order).unwrap_or_default();
-                let files = order.iter().step_by(16).filter(|unit| self.memory.is_file(**unit)).count();
-                match files * 32 > order.len() {
+                match self.is_of_files(&follow.map(Follow::order).unwrap_or_default()) {
                     _ if self.every => (1, 1),
                     true => ((some / 8).max(1), 1),
                     false => (some, 1),
@@ -129,11 +127,11 @@ impl Session {
                 if !self.charged && self.memory.is_file(unit) {
                     self.charge();
                 }
-                if self.helped.insert(unit) {
-                    self.memory.ahead(unit, u64::MAX);
-                } else if next == place + RUN {
-                    // It was, a lap ago.
-                    self.memory.ahead(unit, u64::MAX);
+                // Or it was, a lap ago.
+                if self.helped.insert(unit) || next == place + RUN {
+                    let look = self.memory.look(unit);
+                    self.memory.ahead(unit, look.absent);
+                    self.guessed += u64::from(look.bytes(look.absent));
                 }
             }
         }

@@ -76,7 +76,7 @@ impl Session {
             lap_s: tally.lap as f64 / 1e9,
             lap_before_s: self.lap_before as f64 / 1e9,
             laps: tally.laps,
-            ahead_bytes: tally.asked,
+            ahead_bytes: self.guessed + tally.asked,
             ahead_bytes_per_s: self.bringing,
             fastest_bytes_per_s: self.fastest,
             share_of_bound: follow.map_or(0.0, |follow| share_of_bound(follow, self.fastest)),
