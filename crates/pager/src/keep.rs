@@ -171,6 +171,17 @@ mod tests {
     }
 
     #[test]
+    fn a_little_too_much_is_no_reason_for_a_leap() {
+        let (mut keep, room) = (Keep::default(), 600 << 20);
+        keep.lap(room, 0);
+        let before = keep.slack();
+        keep.balance(-SPARE);
+        keep.balance(-3 * SPARE);
+        keep.lap(room, 0);
+        assert_eq!(keep.slack(), before + 3 * SPARE as u64);
+    }
+
+    #[test]
     fn where_it_is_told_what_is_left_all_of_it_is_used() {
         // Beside what is counted there are 9 MB, and later, of which nobody knows why, 30 MB more.
         let (mut keep, room) = (Keep::default(), 600u64 << 20);

@@ -1,6 +1,6 @@
 //! Where the program is when it is not where it was expected: far ahead, elsewhere, or led on by what it uses everywhere.
 
-use super::{Follow, SLIP};
+use super::{Follow, JUMPS, SLIP};
 use crate::world::World;
 use std::ops::Range;
 
@@ -64,11 +64,17 @@ impl Follow {
                 self.leave(world, index);
             }
         }
-        let place = place.rem_euclid(self.len());
+        // What it passes by again and again is no part of the cycle, or comes elsewhere in it. The lap goes on: one that jumps once in
+        // each would not end, and what is wrong with the order not be put right.
+        for at in self.front..place - self.stride() {
+            self.cycle.passed(self.index(at), false);
+        }
+        if place < self.lap_began.0 || self.jumps >= JUMPS {
+            self.lap_began = (place, now);
+        }
         (self.front, self.asked, self.behind, self.outstanding) = (place, place + 1, place, 0);
         self.near = place + 1;
         self.threads.clear();
-        self.lap_began = (place, now);
     }
 
     /// Whether next to all of these places are in memory, by a few of them.
