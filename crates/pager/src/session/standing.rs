@@ -32,7 +32,7 @@ pub struct Standing {
     pub lap_before_s: f64,
     /// Laps that were followed.
     pub laps: u64,
-    /// Bytes brought in ahead.
+    /// Bytes brought in ahead, while the order was learned and since then.
     pub ahead_bytes: u64,
     /// The same a second, over the last second.
     pub ahead_bytes_per_s: f64,
