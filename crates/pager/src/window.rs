@@ -18,6 +18,9 @@ const BURSTS: u32 = 3;
 /// Of the window: a burst that used so much of it could have used more; a second in which none used so much could do with less.
 const DRY: f64 = 0.9;
 const AMPLE: f64 = 0.7;
+/// A part of the time, one in so many, for which it must have been held: of two threads one turns round while the other waits, and what is
+/// held to 0.45 of a processor pauses for hardly more than half of the time.
+const PAUSED: u64 = 4;
 /// Growth and shrinking, in a second; and growth once it was found to be too much.
 const MORE: f64 = 2.0;
 const LITTLE: f64 = 1.15;
@@ -175,7 +178,7 @@ impl Window {
         } else if self.is_bursty() && 2 * span.full < span.bursts {
             self.too_much = true;
             bytes * LESS
-        } else if span.dry >= BURSTS && 2 * span.paused > span.took {
+        } else if span.dry >= BURSTS && PAUSED * span.paused > span.took {
             bytes * if self.too_much { LITTLE } else { MORE }
         } else if (span.most as f64) < AMPLE * bytes {
             bytes * LESS
@@ -183,6 +186,8 @@ impl Window {
             bytes
         };
         self.bytes = (wanted as u64).clamp(self.usual, self.most);
+        // What was too much then was of other bursts.
+        self.too_much &= self.bytes > self.usual;
     }
 }
 
