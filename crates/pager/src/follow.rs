@@ -64,8 +64,9 @@ pub struct Follow {
     behind: i64,
     /// Bytes asked for and not passed.
     outstanding: u64,
-    /// Bytes that can be brought in before the kernel makes room for them by itself, as far as is known.
-    left: Option<u64>,
+    /// Bytes that can be brought in before the kernel makes room for them by itself, as far as is known; less than none where some of
+    /// what is left is spared.
+    left: Option<i64>,
     /// Bytes that may be.
     window: Window,
     /// Of a program that runs in bursts: when the last one began, and what was left last since then.
@@ -183,13 +184,13 @@ impl Follow {
     pub fn left(&mut self, bytes: Option<u64>) {
         // In a burst nothing is sent out, and what the program meets there it brings in itself.
         let spared = if self.is_bursty() { self.window.bytes() / SPARED } else { 0 };
-        self.left = bytes.map(|bytes| bytes.saturating_sub(spared));
+        self.left = bytes.map(|bytes| bytes as i64 - spared as i64);
     }
 
     /// What is left, less what is still to be asked for: of a program that runs in bursts, at the end of each pause.
     fn balance(&mut self) {
         let Some(left) = self.left else { return };
-        let balance = left as i64 - self.window.bytes().saturating_sub(self.outstanding) as i64;
+        let balance = left - self.window.bytes().saturating_sub(self.outstanding) as i64;
         if !self.is_bursty() {
             self.keep.balance(balance);
         } else if let Some((began, balance)) = self.balanced.replace((self.window.began(), balance))

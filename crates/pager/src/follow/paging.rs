@@ -86,7 +86,7 @@ impl Follow {
             if self.outstanding >= self.window.bytes() || self.asked >= end {
                 break;
             }
-            if self.left.is_some_and(|left| left < UNIT) {
+            if self.left.is_some_and(|left| left < UNIT as i64) {
                 if 4 * self.outstanding >= self.window.usual() {
                     break;
                 }
@@ -141,7 +141,7 @@ impl Follow {
                     world.map(entry.unit, entry.mapped);
                 }
                 entry.asked = bytes;
-                self.left = self.left.map(|left| left.saturating_sub(u64::from(bytes)));
+                self.left = self.left.map(|left| left - i64::from(bytes));
                 self.outstanding += u64::from(bytes);
                 self.tally.asked += u64::from(bytes);
             }
