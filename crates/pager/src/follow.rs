@@ -378,7 +378,7 @@ impl Follow {
             self.slice = (now, 0, 0);
         }
         let (since, outside) = self.no_lap;
-        // It is elsewhere, or goes round in a part of the cycle alone.
+        // It is elsewhere, or jumps to and fro so often that no lap ends.
         let goes_elsewhere = self.tally.laps < 2 && outside >= SLICE_UNITS || self.jumps >= JUMPS;
         if let Some(lap) = self.lap_before.filter(|_| goes_elsewhere) {
             self.astray |= now.saturating_sub(since) > (OVERDUE * lap).max(OVERDUE_LEAST);
