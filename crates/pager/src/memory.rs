@@ -3,7 +3,7 @@
 
 use crate::hand::Hand;
 use crate::maps::Maps;
-use crate::units::{Id, UNIT, Units};
+use crate::units::{Id, MOST as UNITS, UNIT, Units};
 use crate::world::{Look, World};
 use std::collections::HashSet;
 use std::io;
@@ -34,9 +34,36 @@ enum Ask {
 /// What is to be done with what is there.
 #[derive(Debug, Clone, Copy)]
 enum There {
-    Map(Range),
+    /// Of a unit, unless that has gone again.
+    Map(Range, Id),
     /// Mapped, too, and then sent out: advice reaches what is in a page table alone.
     Release(Range),
+}
+
+/// Units that are to be put into the page table and were not sent out since, a bit for each. The disk, or a program that is quicker, may
+/// leave it a window behind; whoever maps what has gone reads it again, and nobody sends that out.
+#[derive(Debug)]
+struct Due(Vec<AtomicU64>);
+
+impl Due {
+    fn bit(&self, unit: Id) -> (&AtomicU64, u64) {
+        let bits = u64::BITS as usize;
+        (&self.0[unit as usize / bits], 1 << (unit as usize % bits))
+    }
+
+    fn set(&self, unit: Id, is_due: bool) {
+        let (word, bit) = self.bit(unit);
+        if is_due {
+            word.fetch_or(bit, Ordering::Relaxed)
+        } else {
+            word.fetch_and(!bit, Ordering::Relaxed)
+        };
+    }
+
+    fn has(&self, unit: Id) -> bool {
+        let (word, bit) = self.bit(unit);
+        word.load(Ordering::Relaxed) & bit != 0
+    }
 }
 
 /// What a thread does with each batch; in a box, so that there is one kind of thread and not four.
@@ -112,6 +139,7 @@ pub struct Memory {
     ahead: Adviser<Ask>,
     /// Batches to be put into the page table that are not.
     mapping: Arc<AtomicUsize>,
+    due: Arc<Due>,
     /// Pages of files, where who asks for them is charged.
     files: Option<Adviser<Range>>,
     /// The number of who does.
@@ -136,7 +164,8 @@ impl Memory {
             peer.advise(&[Range { at: map.0.at, len: peer.page() }], Advice::WillNeed)?;
         }
         let refused = Arc::new(AtomicU64::new(0));
-        let (ahead, mapping) = bringing(&peer, &refused)?;
+        let due = Arc::new(Due((0..UNITS.div_ceil(u64::BITS as usize)).map(|_| AtomicU64::new(0)).collect()));
+        let (ahead, mapping) = bringing(&peer, &due, &refused)?;
         let own = Arc::clone(&peer);
         let send_out = move |ranges: &[Range]| own.advise(ranges, Advice::PageOut).map(|_| ());
         let behind = Adviser::new("pageout", &refused, Box::new(send_out))?;
@@ -149,6 +178,7 @@ impl Memory {
             units,
             ahead,
             mapping,
+            due,
             files: None,
             hand: None,
             behind,
@@ -309,12 +339,17 @@ fn units_of(map: Range) -> impl Iterator<Item = u64> {
 }
 
 /// One thread brings in and does not wait for the disk; another, behind it, waits for each page and maps it.
-fn bringing(peer: &Arc<Peer>, refused: &Arc<AtomicU64>) -> io::Result<(Adviser<Ask>, Arc<AtomicUsize>)> {
-    let own = Arc::clone(peer);
+fn bringing(
+    peer: &Arc<Peer>,
+    due: &Arc<Due>,
+    refused: &Arc<AtomicU64>,
+) -> io::Result<(Adviser<Ask>, Arc<AtomicUsize>)> {
+    let (own, due) = (Arc::clone(peer), Arc::clone(due));
     let map = move |all: &[There]| {
         for there in all {
             match there {
-                There::Map(range) => own.map(*range),
+                There::Map(range, unit) if due.has(*unit) => own.map(*range),
+                There::Map(..) => {}
                 There::Release(range) => {
                     own.map(*range);
                     own.advise(&[*range], Advice::PageOut)?;
@@ -371,10 +406,11 @@ impl World for Memory {
     }
 
     fn map(&mut self, unit: Id, pages: u64) {
+        self.due.set(unit, true);
         // Of a file many are mapped by one fault anyway.
         self.runs(unit, pages, |range, file, memory| {
             if !file {
-                memory.ahead.batch.push(Ask::There(There::Map(range)));
+                memory.ahead.batch.push(Ask::There(There::Map(range, unit)));
             }
         });
     }
@@ -385,10 +421,12 @@ impl World for Memory {
     }
 
     fn release(&mut self, unit: Id, pages: u64) {
+        self.due.set(unit, false);
         self.runs(unit, pages, |range, _, memory| memory.ahead.batch.push(Ask::There(There::Release(range))));
     }
 
     fn behind(&mut self, unit: Id) {
+        self.due.set(unit, false);
         let at = self.units.address(unit);
         self.behind.batch.extend(self.maps.within(at, UNIT).map(|(range, _)| range));
     }
@@ -410,6 +448,26 @@ impl World for Memory {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_has_gone_meanwhile_is_not_mapped() {
+        let mut memory = match Memory::of(std::process::id()) {
+            Ok(memory) => memory,
+            Err(error) => return println!("SKIP what_has_gone_meanwhile_is_not_mapped: {error}"),
+        };
+        let untouched = Vec::<u8>::with_capacity(8 * UNIT as usize);
+        memory.maps = Maps::read(std::process::id()).unwrap();
+        let first = (untouched.as_ptr() as u64).next_multiple_of(UNIT);
+        let [stays, goes] = [1, 2].map(|nth| memory.units.at(first + nth * UNIT).unwrap());
+        [stays, goes].into_iter().for_each(|unit| memory.map(unit, 0b11));
+        memory.behind(goes);
+        memory.behind.batch.clear();
+        memory.flush();
+        while !memory.is_all_there() {
+            std::thread::yield_now();
+        }
+        assert_eq!((memory.look(stays).present, memory.look(goes).present), (0b11, 0));
+    }
 
     #[test]
     fn what_nobody_knows_goes_some_at_a_time_and_what_is_known_stays() {

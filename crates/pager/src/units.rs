@@ -5,7 +5,7 @@ use std::collections::HashMap;
 /// Bytes of a unit: what the kernel reads in one go of a file (`max_sectors_kb` cuts more), and enough to keep a disk busy.
 pub const UNIT: u64 = 256 << 10;
 /// Units at most: 32 GiB of memory that faults.
-const MOST: usize = 128 << 10;
+pub const MOST: usize = 128 << 10;
 
 /// The number of a unit.
 pub type Id = u32;
