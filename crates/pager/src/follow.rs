@@ -28,7 +28,7 @@ const OVERDUE_LEAST: u64 = 2_000_000_000;
 /// Units of which another fault is no news.
 const NO_NEWS: usize = 16;
 /// Of the window of a program that runs in bursts, a part, one in so many, for which room is left.
-const SPARED: u64 = 6;
+const SPARED: u64 = 32;
 /// Laps after which it is known which pages of a unit are used.
 const SETTLED: u64 = 6;
 
@@ -387,6 +387,11 @@ impl Follow {
         // when it pauses.
         if self.is_bursty() && self.window.is_in_burst(now) && 4 * self.outstanding > self.window.bytes() {
             return;
+        }
+        if self.is_bursty() {
+            // What goes and what comes of a burst is as much as what is left: what was asked for and is not counted yet is no room.
+            let coming = world.coming() as i64;
+            self.left = self.left.map(|left| left - coming);
         }
         self.send_out(world, now);
         self.ask(world);

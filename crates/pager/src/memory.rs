@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -77,16 +77,17 @@ struct Adviser<T> {
     batch: Vec<T>,
     /// What still waits is not worth its time.
     over: Arc<AtomicBool>,
-    /// Batches that are not done.
-    waiting: Arc<AtomicUsize>,
+    /// What is handed on and not done: each in bytes of memory, or as one where it takes none.
+    waiting: Arc<AtomicU64>,
+    weight: fn(&T) -> u64,
 }
 
 impl<T: Send + 'static> Adviser<T> {
-    fn new(name: &str, refused: &Arc<AtomicU64>, mut give: Give<T>) -> io::Result<Self> {
+    fn new(name: &str, refused: &Arc<AtomicU64>, weight: fn(&T) -> u64, mut give: Give<T>) -> io::Result<Self> {
         let (send, receive) = sync_channel::<Vec<T>>(WAITING);
         let refused = Arc::clone(refused);
         let over = Arc::new(AtomicBool::new(false));
-        let waiting = Arc::new(AtomicUsize::new(0));
+        let waiting = Arc::new(AtomicU64::new(0));
         let (is_over, are_waiting) = (Arc::clone(&over), Arc::clone(&waiting));
         let thread = std::thread::Builder::new().name(name.to_owned()).stack_size(64 << 10).spawn(move || {
             for batch in receive {
@@ -97,10 +98,10 @@ impl<T: Send + 'static> Adviser<T> {
                 if let Err(error) = give(&batch) {
                     refused.fetch_add(u64::from(error.kind() != io::ErrorKind::NotFound), Ordering::Relaxed);
                 }
-                are_waiting.fetch_sub(1, Ordering::Release);
+                are_waiting.fetch_sub(batch.iter().map(weight).sum(), Ordering::Release);
             }
         })?;
-        Ok(Adviser { send: Some(send), thread: Some(thread), batch: Vec::new(), over, waiting })
+        Ok(Adviser { send: Some(send), thread: Some(thread), batch: Vec::new(), over, waiting, weight })
     }
 
     fn flush(&mut self) {
@@ -108,10 +109,11 @@ impl<T: Send + 'static> Adviser<T> {
             return;
         }
         if let Some(send) = &self.send {
-            self.waiting.fetch_add(1, Ordering::Relaxed);
+            let weight = self.batch.iter().map(self.weight).sum();
+            self.waiting.fetch_add(weight, Ordering::Relaxed);
             // Advice that nobody has time for is forgotten: it is no more than that.
             if send.try_send(std::mem::take(&mut self.batch)).is_err() {
-                self.waiting.fetch_sub(1, Ordering::Relaxed);
+                self.waiting.fetch_sub(weight, Ordering::Relaxed);
             }
         }
     }
@@ -137,8 +139,8 @@ pub struct Memory {
     /// Units of its address space.
     pub units: Units,
     ahead: Adviser<Ask>,
-    /// Batches to be put into the page table that are not.
-    mapping: Arc<AtomicUsize>,
+    /// What is to be put into the page table and is not.
+    mapping: Arc<AtomicU64>,
     due: Arc<Due>,
     /// Pages of files, where who asks for them is charged.
     files: Option<Adviser<Range>>,
@@ -168,7 +170,7 @@ impl Memory {
         let (ahead, mapping) = bringing(&peer, &due, &refused)?;
         let own = Arc::clone(&peer);
         let send_out = move |ranges: &[Range]| own.advise(ranges, Advice::PageOut).map(|_| ());
-        let behind = Adviser::new("pageout", &refused, Box::new(send_out))?;
+        let behind = Adviser::new("pageout", &refused, |range| range.len, Box::new(send_out))?;
         let (units, lies) = (Units::default(), Vec::new());
         Ok(Memory {
             pid,
@@ -200,7 +202,7 @@ impl Memory {
             // Who ends it has a reason: its group is to be empty.
             hand.bring(ranges).or_else(|_| peer.advise(ranges, Advice::WillNeed).map(|_| ()))
         };
-        self.files = Some(Adviser::new("files", &self.refused, Box::new(bring))?);
+        self.files = Some(Adviser::new("files", &self.refused, |range| range.len, Box::new(bring))?);
         Ok(())
     }
 
@@ -339,11 +341,7 @@ fn units_of(map: Range) -> impl Iterator<Item = u64> {
 }
 
 /// One thread brings in and does not wait for the disk; another, behind it, waits for each page and maps it.
-fn bringing(
-    peer: &Arc<Peer>,
-    due: &Arc<Due>,
-    refused: &Arc<AtomicU64>,
-) -> io::Result<(Adviser<Ask>, Arc<AtomicUsize>)> {
+fn bringing(peer: &Arc<Peer>, due: &Arc<Due>, refused: &Arc<AtomicU64>) -> io::Result<(Adviser<Ask>, Arc<AtomicU64>)> {
     let (own, due) = (Arc::clone(peer), Arc::clone(due));
     let map = move |all: &[There]| {
         for there in all {
@@ -358,7 +356,7 @@ fn bringing(
         }
         Ok(())
     };
-    let mut mapper = Adviser::new("map", refused, Box::new(map))?;
+    let mut mapper = Adviser::new("map", refused, |_| 1, Box::new(map))?;
     let mapping = Arc::clone(&mapper.waiting);
     let (own, mut ranges) = (Arc::clone(peer), Vec::new());
     let bring = move |asks: &[Ask]| {
@@ -373,7 +371,11 @@ fn bringing(
         mapper.flush();
         done.map(|_| ())
     };
-    Ok((Adviser::new("willneed", refused, Box::new(bring))?, mapping))
+    let weight = |ask: &Ask| match ask {
+        Ask::Bring(range) => range.len,
+        Ask::There(_) => 1,
+    };
+    Ok((Adviser::new("willneed", refused, weight, Box::new(bring))?, mapping))
 }
 
 impl World for Memory {
@@ -415,8 +417,13 @@ impl World for Memory {
         });
     }
 
+    fn coming(&mut self) -> u64 {
+        let waiting = self.ahead.waiting.load(Ordering::Acquire);
+        waiting + self.files.as_ref().map_or(0, |files| files.waiting.load(Ordering::Acquire))
+    }
+
     fn is_all_there(&mut self) -> bool {
-        let none = |waiting: &AtomicUsize| waiting.load(Ordering::Acquire) == 0;
+        let none = |waiting: &AtomicU64| waiting.load(Ordering::Acquire) == 0;
         self.ahead.batch.is_empty() && none(&self.ahead.waiting) && none(&self.mapping)
     }
 

@@ -28,6 +28,8 @@ pub trait World {
     fn ahead(&mut self, unit: Id, pages: u64);
     /// Put these, which were asked for, into its page table once they are there: the program meets no fault of theirs.
     fn map(&mut self, unit: Id, pages: u64);
+    /// Bytes that were asked for and do not count as its memory yet.
+    fn coming(&mut self) -> u64;
     /// All that was to be put there is.
     fn is_all_there(&mut self) -> bool;
     /// Nobody used these, which were brought in: only the swap cache has them, which the kernel empties last. Have them leave.

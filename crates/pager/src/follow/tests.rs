@@ -74,6 +74,9 @@ impl World for Machine {
     fn map(&mut self, _: Id, _: u64) {
         self.maps += 1;
     }
+    fn coming(&mut self) -> u64 {
+        0
+    }
     fn is_all_there(&mut self) -> bool {
         true
     }
