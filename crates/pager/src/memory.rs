@@ -80,6 +80,8 @@ struct Adviser<T> {
     /// What is handed on and not done: each in bytes of memory, or as one where it takes none.
     waiting: Arc<AtomicU64>,
     weight: fn(&T) -> u64,
+    /// CPU time of its thread, in ns.
+    took: Arc<AtomicU64>,
 }
 
 impl<T: Send + 'static> Adviser<T> {
@@ -88,7 +90,8 @@ impl<T: Send + 'static> Adviser<T> {
         let refused = Arc::clone(refused);
         let over = Arc::new(AtomicBool::new(false));
         let waiting = Arc::new(AtomicU64::new(0));
-        let (is_over, are_waiting) = (Arc::clone(&over), Arc::clone(&waiting));
+        let took = Arc::new(AtomicU64::new(0));
+        let (is_over, are_waiting, has_taken) = (Arc::clone(&over), Arc::clone(&waiting), Arc::clone(&took));
         let thread = std::thread::Builder::new().name(name.to_owned()).stack_size(64 << 10).spawn(move || {
             for batch in receive {
                 if is_over.load(Ordering::Relaxed) {
@@ -98,10 +101,11 @@ impl<T: Send + 'static> Adviser<T> {
                 if let Err(error) = give(&batch) {
                     refused.fetch_add(u64::from(error.kind() != io::ErrorKind::NotFound), Ordering::Relaxed);
                 }
+                has_taken.store(sys::thread::cpu_time().as_nanos() as u64, Ordering::Relaxed);
                 are_waiting.fetch_sub(batch.iter().map(weight).sum(), Ordering::Release);
             }
         })?;
-        Ok(Adviser { send: Some(send), thread: Some(thread), batch: Vec::new(), over, waiting, weight })
+        Ok(Adviser { send: Some(send), thread: Some(thread), batch: Vec::new(), over, waiting, weight, took })
     }
 
     fn flush(&mut self) {
@@ -230,6 +234,11 @@ impl Memory {
             files.flush();
         }
         self.behind.flush();
+    }
+
+    /// CPU time that bringing in took, in ns.
+    pub fn bringing_took(&self) -> u64 {
+        self.ahead.took.load(Ordering::Relaxed)
     }
 
     /// Calls that the kernel refused.

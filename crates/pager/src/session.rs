@@ -113,8 +113,9 @@ pub struct Session {
     /// Major faults of a lap before it was helped, and those that following spared it until it ended last.
     faults_before: u64,
     avoided: u64,
-    /// When it was begun to learn, and the major faults until then.
+    /// When it was begun to learn, and the major faults until then; the CPU time that bringing in had taken then, in ns.
     learning: (u64, u64),
+    took: u64,
     counted: (u64, Counts),
     rate: f64,
     /// Major and minor faults a second, of late.
@@ -175,6 +176,7 @@ impl Session {
             faults_before: 0,
             avoided: 0,
             learning: (0, 0),
+            took: 0,
             counted: (0, Counts::default()),
             rate: 0.0,
             usual: [0.0; 2],
@@ -348,6 +350,7 @@ impl Session {
             // It may have gone to another group since.
             self.room = Room::of(self.pid);
             self.learning = (now, self.counted.1.major);
+            self.took = self.memory.bringing_took();
             self.history.doubt();
             self.known.doubt();
             self.helped.clear();

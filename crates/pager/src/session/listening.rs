@@ -9,6 +9,9 @@ use sys::faults::{Fault, Faults};
 
 /// Units brought in ahead of a run of rising addresses while nothing better is known.
 const RUN: u64 = 6;
+/// Of a processor, what that costs at most, one part in so many. What the kernel has to write before it can bring anything in (the first
+/// time that a program's memory is swapped out) takes three times as much as all that follows, and the program gains little by it.
+const HELP: u64 = 8;
 /// Major faults of which one is told while there is nothing to be had but the return of order.
 const SPARSE: u64 = 8;
 
@@ -101,10 +104,10 @@ impl Session {
         if fresh {
             self.known.visit(unit);
         }
-        if !fresh || self.mode != Mode::Learning {
-            return;
+        let took = self.memory.bringing_took() - self.took;
+        if fresh && self.mode == Mode::Learning && HELP * took <= fault.at.saturating_sub(self.learning.0) {
+            self.run(fault);
         }
-        self.run(fault);
     }
 
     /// Where the order is not known, rising addresses are as good a guess as any.
