@@ -53,6 +53,8 @@ pub struct Cycle {
     /// Places that are kept first, and whether that changed since all were ranked.
     firsts: usize,
     unranked: bool,
+    /// Added to the chance of each, round one.
+    turned: f32,
     bytes: u64,
 }
 
@@ -96,6 +98,7 @@ impl Cycle {
         let low = self.firsts as f32 / decides.len().max(1) as f32;
         for (at, by) in decides.into_iter().enumerate() {
             let Entry { chance, first, .. } = self.entries[by];
+            let chance = if first { chance } else { (chance + self.turned).fract() };
             self.entries[at].rank = if first { chance * low } else { low + chance * (1.0 - low) };
         }
         self.unranked = false;
@@ -186,6 +189,12 @@ impl Cycle {
         }
     }
 
+    /// From the next lap on others are kept, but for those that are kept first: such a part of them takes the place of as many.
+    pub fn turn(&mut self, part: f32) {
+        self.turned = (self.turned + part).fract();
+        self.unranked = true;
+    }
+
     /// Takes up what changed; where each place has gone, and the number after all, or none where nothing changed.
     pub fn renew(&mut self, bytes: u32) -> Option<Vec<usize>> {
         if self.unranked {
@@ -235,6 +244,19 @@ mod tests {
             let widest = kept.windows(2).map(|two| two[1] - two[0]).max().unwrap();
             assert!((widest as f32) < 3.0 / part, "{part}: {widest}");
         }
+    }
+
+    #[test]
+    fn turned_round_each_is_left_out_once() {
+        let mut cycle = Cycle::new(&(0..1000).collect::<Vec<_>>(), 1);
+        let mut kept = vec![0; 1000];
+        for _ in 0..5 {
+            (0..1000).for_each(|at| kept[at] += u32::from(cycle.get(at).rank < 0.8));
+            cycle.turn(0.2);
+            assert!(cycle.renew(1).is_none());
+        }
+        let once = kept.iter().filter(|kept| **kept == 4).count();
+        assert!(once > 990, "{once}");
     }
 
     #[test]

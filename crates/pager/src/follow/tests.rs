@@ -148,6 +148,28 @@ fn a_cycle_that_does_not_fit_is_read_but_for_what_is_kept() {
 }
 
 #[test]
+fn what_was_used_once_is_not_kept_for_good() {
+    // Each twentieth is in memory when the program is met, and not used any more.
+    let idle = |unit: &Id| unit % 20 == 0;
+    let order: Vec<Id> = (0..1600).collect();
+    let mut machine = Machine::new(1000);
+    order.iter().for_each(|unit| {
+        machine.bring(*unit);
+        machine.mapped.insert(*unit);
+    });
+    order.iter().filter(|unit| idle(unit)).for_each(|unit| {
+        machine.bring(*unit);
+        machine.mapped.insert(*unit);
+    });
+    let mut follow = Follow::new(&order, ROOM, 0);
+    follow.survey(&mut machine);
+    let used: Vec<Id> = order.iter().copied().filter(|unit| !idle(unit)).collect();
+    laps(10, &mut follow, &mut machine, &used);
+    let left = order.iter().filter(|unit| idle(unit) && machine.used.contains_key(unit)).count();
+    assert!(left < 8, "{left} of 80: {}", follow.inside());
+}
+
+#[test]
 fn what_is_changed_stays() {
     let order: Vec<Id> = (0..1600).collect();
     let mut machine = Machine { changed: (0..200).map(|at| at * 8).collect(), ..Machine::new(1000) };
@@ -408,6 +430,7 @@ fn what_is_used_everywhere_leads_nobody_on() {
 fn what_was_brought_in_for_where_it_does_not_come_leaves() {
     let order: Vec<Id> = (0..1600).collect();
     let (mut follow, mut machine) = followed(&order);
+    laps(SETTLED as u32, &mut follow, &mut machine, &order);
     touch(&mut follow, &mut machine, 0..100);
     let ahead: Vec<Id> = (follow.front..follow.asked)
         .filter(|at| follow.cycle.get(follow.index(*at)).asked > 0)
