@@ -150,7 +150,7 @@ fn a_cycle_that_does_not_fit_is_read_but_for_what_is_kept() {
 #[test]
 fn what_was_used_once_is_not_kept_for_good() {
     // Each twentieth is in memory when the program is met, and not used any more.
-    let idle = |unit: &Id| unit % 20 == 0;
+    let idle = |unit: &Id| unit.is_multiple_of(20);
     let order: Vec<Id> = (0..1600).collect();
     let mut machine = Machine::new(1000);
     order.iter().for_each(|unit| {
