@@ -390,10 +390,10 @@ impl Follow {
         }
         // A processor taken from one of its threads now makes the others wait for that one, and its quota runs meanwhile. There is time
         // when it pauses.
-        if self.is_bursty() && self.window.is_in_burst(now) && 4 * self.outstanding > self.window.bytes() {
-            return;
-        }
         if self.is_bursty() {
+            if self.window.is_in_burst(now) && 4 * self.outstanding > self.window.bytes() {
+                return;
+            }
             // What goes and what comes of a burst is as much as what is left: what was asked for and is not counted yet is no room.
             let coming = world.coming() as i64;
             self.left = self.left.map(|left| left - coming);

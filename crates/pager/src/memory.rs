@@ -3,7 +3,7 @@
 
 use crate::hand::Hand;
 use crate::maps::Maps;
-use crate::units::{Id, MOST as UNITS, UNIT, Units};
+use crate::units::{Id, Marked, UNIT, Units};
 use crate::world::{Look, World};
 use std::collections::HashSet;
 use std::io;
@@ -38,32 +38,6 @@ enum There {
     Map(Range, Id),
     /// Mapped, too, and then sent out: advice reaches what is in a page table alone.
     Release(Range),
-}
-
-/// Units that are to be put into the page table and were not sent out since, a bit for each. The disk, or a program that is quicker, may
-/// leave it a window behind; whoever maps what has gone reads it again, and nobody sends that out.
-#[derive(Debug)]
-struct Due(Vec<AtomicU64>);
-
-impl Due {
-    fn bit(&self, unit: Id) -> (&AtomicU64, u64) {
-        let bits = u64::BITS as usize;
-        (&self.0[unit as usize / bits], 1 << (unit as usize % bits))
-    }
-
-    fn set(&self, unit: Id, is_due: bool) {
-        let (word, bit) = self.bit(unit);
-        if is_due {
-            word.fetch_or(bit, Ordering::Relaxed)
-        } else {
-            word.fetch_and(!bit, Ordering::Relaxed)
-        };
-    }
-
-    fn has(&self, unit: Id) -> bool {
-        let (word, bit) = self.bit(unit);
-        word.load(Ordering::Relaxed) & bit != 0
-    }
 }
 
 /// What a thread does with each batch; in a box, so that there is one kind of thread and not four.
@@ -145,7 +119,9 @@ pub struct Memory {
     ahead: Adviser<Ask>,
     /// What is to be put into the page table and is not.
     mapping: Arc<AtomicU64>,
-    due: Arc<Due>,
+    /// Units that are to be put there and were not sent out since. The disk, or a program that is quicker, may leave that a window behind:
+    /// whoever maps what has gone reads it again, and nobody sends that out.
+    due: Arc<Marked>,
     /// Pages of files, where who asks for them is charged.
     files: Option<Adviser<Range>>,
     /// The number of who does.
@@ -170,7 +146,7 @@ impl Memory {
             peer.advise(&[Range { at: map.0.at, len: peer.page() }], Advice::WillNeed)?;
         }
         let refused = Arc::new(AtomicU64::new(0));
-        let due = Arc::new(Due((0..UNITS.div_ceil(u64::BITS as usize)).map(|_| AtomicU64::new(0)).collect()));
+        let due = Arc::new(Marked::default());
         let (ahead, mapping) = bringing(&peer, &due, &refused)?;
         let own = Arc::clone(&peer);
         let send_out = move |ranges: &[Range]| own.advise(ranges, Advice::PageOut).map(|_| ());
@@ -236,7 +212,7 @@ impl Memory {
         self.behind.flush();
     }
 
-    /// CPU time that bringing in took, in ns.
+    /// CPU time that bringing in took, in ns; not the hand's, which brings in pages of files.
     pub fn bringing_took(&self) -> u64 {
         self.ahead.took.load(Ordering::Relaxed)
     }
@@ -350,7 +326,11 @@ fn units_of(map: Range) -> impl Iterator<Item = u64> {
 }
 
 /// One thread brings in and does not wait for the disk; another, behind it, waits for each page and maps it.
-fn bringing(peer: &Arc<Peer>, due: &Arc<Due>, refused: &Arc<AtomicU64>) -> io::Result<(Adviser<Ask>, Arc<AtomicU64>)> {
+fn bringing(
+    peer: &Arc<Peer>,
+    due: &Arc<Marked>,
+    refused: &Arc<AtomicU64>,
+) -> io::Result<(Adviser<Ask>, Arc<AtomicU64>)> {
     let (own, due) = (Arc::clone(peer), Arc::clone(due));
     let map = move |all: &[There]| {
         for there in all {

@@ -113,8 +113,9 @@ pub struct Session {
     /// Major faults of a lap before it was helped, and those that following spared it until it ended last.
     faults_before: u64,
     avoided: u64,
-    /// When it was begun to learn, and the major faults until then; the CPU time that bringing in had taken then, in ns.
+    /// When it was begun to learn, and the major faults until then.
     learning: (u64, u64),
+    /// CPU time that bringing in had taken then, in ns.
     took: u64,
     counted: (u64, Counts),
     rate: f64,

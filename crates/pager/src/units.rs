@@ -1,14 +1,48 @@
 //! Pieces of a process's address space, numbered as they are met, so that all that is known of one is an index away.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes of a unit: what the kernel reads in one go of a file (`max_sectors_kb` cuts more), and enough to keep a disk busy.
 pub const UNIT: u64 = 256 << 10;
 /// Units at most: 32 GiB of memory that faults.
-pub const MOST: usize = 128 << 10;
+const MOST: usize = 128 << 10;
 
 /// The number of a unit.
 pub type Id = u32;
+
+/// Some of them, marked by one thread for another: a bit for each.
+#[derive(Debug)]
+pub struct Marked(Vec<AtomicU64>);
+
+impl Default for Marked {
+    fn default() -> Self {
+        Marked((0..MOST.div_ceil(u64::BITS as usize)).map(|_| AtomicU64::new(0)).collect())
+    }
+}
+
+impl Marked {
+    fn bit(&self, unit: Id) -> (&AtomicU64, u64) {
+        let bits = u64::BITS as usize;
+        (&self.0[unit as usize / bits], 1 << (unit as usize % bits))
+    }
+
+    /// From now on it is, or is not.
+    pub fn set(&self, unit: Id, is_marked: bool) {
+        let (word, bit) = self.bit(unit);
+        if is_marked {
+            word.fetch_or(bit, Ordering::Relaxed)
+        } else {
+            word.fetch_and(!bit, Ordering::Relaxed)
+        };
+    }
+
+    /// Whether it is.
+    pub fn has(&self, unit: Id) -> bool {
+        let (word, bit) = self.bit(unit);
+        word.load(Ordering::Relaxed) & bit != 0
+    }
+}
 
 /// All units that were met.
 #[derive(Debug, Default)]

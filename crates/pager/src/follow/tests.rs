@@ -40,6 +40,14 @@ impl Machine {
         }
     }
 
+    /// The program touched these before it was followed.
+    fn has_used(&mut self, units: &[Id]) {
+        for unit in units {
+            self.bring(*unit);
+            self.mapped.insert(*unit);
+        }
+    }
+
     fn bring(&mut self, unit: Id) -> bool {
         self.now += 1;
         let was = self.used.insert(unit, self.now).is_some();
@@ -132,10 +140,7 @@ fn followed(order: &[Id]) -> (Follow, Machine) {
 fn a_cycle_that_does_not_fit_is_read_but_for_what_is_kept() {
     let order: Vec<Id> = (0..1600).map(|at| at * 7 % 1600).collect();
     let mut machine = Machine::new(1000);
-    order.iter().for_each(|unit| {
-        machine.bring(*unit);
-        machine.mapped.insert(*unit);
-    });
+    machine.has_used(&order);
     let mut follow = Follow::new(&order, ROOM, 0);
     follow.survey(&mut machine);
     laps(4, &mut follow, &mut machine, &order);
@@ -153,14 +158,8 @@ fn what_was_used_once_is_not_kept_for_good() {
     let idle = |unit: &Id| unit.is_multiple_of(20);
     let order: Vec<Id> = (0..1600).collect();
     let mut machine = Machine::new(1000);
-    order.iter().for_each(|unit| {
-        machine.bring(*unit);
-        machine.mapped.insert(*unit);
-    });
-    order.iter().filter(|unit| idle(unit)).for_each(|unit| {
-        machine.bring(*unit);
-        machine.mapped.insert(*unit);
-    });
+    machine.has_used(&order);
+    machine.has_used(&order.iter().copied().filter(idle).collect::<Vec<_>>());
     let mut follow = Follow::new(&order, ROOM, 0);
     follow.survey(&mut machine);
     let used: Vec<Id> = order.iter().copied().filter(|unit| !idle(unit)).collect();
