@@ -57,6 +57,8 @@ const PROVED: u64 = 3;
 /// cycle's: what is used all the same is missed until it turns up.
 const SOUGHT: u64 = 2;
 const UNKNOWN: usize = 16;
+/// Seconds between two steps of following a program that is not told of every fault, at most.
+const LONGEST: f64 = 10e-3;
 /// As a part of the time of a lap without it, a lap that is no gain.
 const NO_GAIN: f64 = 0.98;
 
@@ -239,14 +241,16 @@ impl Session {
                 Ok(match now.saturating_sub(self.active) {
                     _ if follow.is_some_and(Follow::fits) => Duration::from_millis(20),
                     ..30_000_000 if self.bringing < 1.0 => Duration::from_micros(400),
-                    // A quarter of what is asked for ahead may be used meanwhile. In a burst the processors are the program's.
+                    // A quarter of what is asked for ahead may be used meanwhile; of a slow disk an eighth, and that is longer. In a burst
+                    // the processors are the program's.
                     ..30_000_000 => {
+                        let all = window / self.bringing;
                         let most = match follow.is_some_and(|follow| follow.is_busy(now)) {
-                            _ if !self.every => 3e-3,
+                            _ if !self.every => (all / 8.0).clamp(3e-3, LONGEST),
                             true => 1e-3,
                             false => 4e-3,
                         };
-                        Duration::from_secs_f64((window / 4.0 / self.bringing).clamp(4e-4, most))
+                        Duration::from_secs_f64((all / 4.0).clamp(4e-4, most))
                     }
                     30_000_000..1_000_000_000 => Duration::from_millis(2),
                     _ => Duration::from_millis(20),
