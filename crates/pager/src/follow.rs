@@ -29,6 +29,10 @@ const OVERDUE_LEAST: u64 = 2_000_000_000;
 const NO_NEWS: usize = 16;
 /// Of the window of a program that runs in bursts, a part, one in so many, for which room is left.
 const SPARED: u64 = 32;
+/// And so much of it may still be on its way when a pause ends: nothing is asked for in a burst, and the disk has something to do in it.
+const ARRIVING: u64 = 5;
+/// Of it, so much is left to be used when more is asked for in a burst all the same.
+const RESERVE: u64 = 10;
 /// Laps after which it is known which pages of a unit are used.
 const SETTLED: u64 = 6;
 
@@ -391,7 +395,7 @@ impl Follow {
         // A processor taken from one of its threads now makes the others wait for that one, and its quota runs meanwhile. There is time
         // when it pauses.
         if self.is_bursty() {
-            if self.window.is_in_burst(now) && 4 * self.outstanding > self.window.bytes() {
+            if self.window.is_in_burst(now) && RESERVE * self.outstanding > self.window.bytes() {
                 return;
             }
             // What goes and what comes of a burst is as much as what is left: what was asked for and is not counted yet is no room.
@@ -404,7 +408,8 @@ impl Follow {
         self.ask_again(world);
         self.sweep(world);
         // Where nothing is put into the page table nobody can say.
-        let is_full = |world: &mut _| self.outstanding >= self.window.bytes() && World::is_all_there(world);
+        let (window, outstanding) = (self.window.bytes(), self.outstanding);
+        let is_full = |world: &mut _| outstanding >= window && World::under_way(world) <= window / ARRIVING;
         if !self.maps() || !self.window.is_in_burst(now) && is_full(world) {
             self.window.full();
         }

@@ -117,7 +117,7 @@ pub struct Memory {
     /// Units of its address space.
     pub units: Units,
     ahead: Adviser<Ask>,
-    /// What is to be put into the page table and is not.
+    /// What is to be put into the page table and is not, in bytes.
     mapping: Arc<AtomicU64>,
     /// Units that are to be put there and were not sent out since. The disk, or a program that is quicker, may leave that a window behind:
     /// whoever maps what has gone reads it again, and nobody sends that out.
@@ -345,7 +345,11 @@ fn bringing(
         }
         Ok(())
     };
-    let mut mapper = Adviser::new("map", refused, |_| 1, Box::new(map))?;
+    let weight = |there: &There| match there {
+        There::Map(range, _) => range.len,
+        There::Release(_) => 1,
+    };
+    let mut mapper = Adviser::new("map", refused, weight, Box::new(map))?;
     let mapping = Arc::clone(&mapper.waiting);
     let (own, mut ranges) = (Arc::clone(peer), Vec::new());
     let bring = move |asks: &[Ask]| {
@@ -411,9 +415,9 @@ impl World for Memory {
         waiting + self.files.as_ref().map_or(0, |files| files.waiting.load(Ordering::Acquire))
     }
 
-    fn is_all_there(&mut self) -> bool {
-        let none = |waiting: &AtomicU64| waiting.load(Ordering::Acquire) == 0;
-        self.ahead.batch.is_empty() && none(&self.ahead.waiting) && none(&self.mapping)
+    fn under_way(&mut self) -> u64 {
+        let batch: u64 = self.ahead.batch.iter().map(self.ahead.weight).sum();
+        batch + self.ahead.waiting.load(Ordering::Acquire) + self.mapping.load(Ordering::Acquire)
     }
 
     fn release(&mut self, unit: Id, pages: u64) {
@@ -459,7 +463,7 @@ mod tests {
         memory.behind(goes);
         memory.behind.batch.clear();
         memory.flush();
-        while !memory.is_all_there() {
+        while memory.under_way() > 0 {
             std::thread::yield_now();
         }
         assert_eq!((memory.look(stays).present, memory.look(goes).present), (0b11, 0));

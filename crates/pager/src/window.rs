@@ -45,7 +45,7 @@ pub struct Window {
     was_held: bool,
     /// It is known not to run now.
     stands: bool,
-    /// All of it was there in this pause, and in the one before this burst.
+    /// All of it was there in this pause but for what can still come, and in the one before this burst.
     full: bool,
     was_full: bool,
     /// It was more than the disk could bring.
@@ -117,7 +117,7 @@ impl Window {
         self.was_held
     }
 
-    /// All of it was asked for, and is there: the disk has nothing to do.
+    /// All of it was asked for, and what is still to come does not take the disk longer than a burst.
     pub fn full(&mut self) {
         self.full = true;
     }

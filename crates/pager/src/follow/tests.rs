@@ -85,8 +85,8 @@ impl World for Machine {
     fn coming(&mut self) -> u64 {
         0
     }
-    fn is_all_there(&mut self) -> bool {
-        true
+    fn under_way(&mut self) -> u64 {
+        0
     }
     fn behind(&mut self, unit: Id) {
         // What nobody touched is not found.
