@@ -53,7 +53,7 @@ pub struct Cycle {
     /// Places that are kept first, and whether that changed since all were ranked.
     firsts: usize,
     unranked: bool,
-    /// Added to the chance of each, round one.
+    /// Added to the chance of each, round one, until it is one.
     turned: f32,
     bytes: u64,
 }
@@ -189,10 +189,13 @@ impl Cycle {
         }
     }
 
-    /// From the next lap on others are kept, but for those that are kept first: such a part of them takes the place of as many.
+    /// From the next lap on others are kept, but for those that are kept first: such a part of them takes the place of as many. Not any
+    /// more once each was left out.
     pub fn turn(&mut self, part: f32) {
-        self.turned = (self.turned + part).fract();
-        self.unranked = true;
+        if self.turned < 1.0 && part > 0.0 {
+            self.turned += part;
+            self.unranked = true;
+        }
     }
 
     /// Takes up what changed; where each place has gone, and the number after all, or none where nothing changed.
@@ -255,6 +258,10 @@ mod tests {
             cycle.turn(0.2);
             assert!(cycle.renew(1).is_none());
         }
+        let rank = cycle.get(7).rank;
+        (0..9).for_each(|_| cycle.turn(0.2));
+        assert!(cycle.renew(1).is_none());
+        assert!((cycle.get(7).rank - rank).abs() < 1e-3 || cycle.get(7).rank > 0.8, "once round is enough");
         let once = kept.iter().filter(|kept| **kept == 4).count();
         assert!(once > 990, "{once}");
     }

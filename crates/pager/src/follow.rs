@@ -342,11 +342,9 @@ impl Follow {
         self.lag.lap(self.len());
         let kept = self.kept();
         self.keep.lap(self.room, kept);
-        if self.tally.laps <= SETTLED {
-            // What was used while the order was learned, and is not any more, would be kept for good: only what comes in shows whether it
-            // is used. As much is brought in, whatever it is.
-            self.cycle.turn(1.0 - self.part);
-        }
+        // What was used while the order was learned, and is not any more, would be kept for good: only what comes in shows whether it
+        // is used. As much is brought in, whatever it is.
+        self.cycle.turn(1.0 - self.part);
         if let Some(moved) = self.cycle.renew(UNIT as u32) {
             let old = moved.len() as i64 - 1;
             if self.cycle.len() == 0 {
