@@ -406,9 +406,9 @@ impl Follow {
         self.ask_again(world);
         self.sweep(world);
         // Where nothing is put into the page table nobody can say.
-        let (window, outstanding) = (self.window.bytes(), self.outstanding);
-        let is_full = |world: &mut _| outstanding >= window && World::under_way(world) <= window / ARRIVING;
-        if !self.maps() || !self.window.is_in_burst(now) && is_full(world) {
+        let window = self.window.bytes();
+        let is_asked_for = !self.window.is_in_burst(now) && self.outstanding >= window;
+        if !self.maps() || is_asked_for && world.under_way() <= window / ARRIVING {
             self.window.full();
         }
         let kept = self.kept();

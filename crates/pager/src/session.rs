@@ -2,6 +2,7 @@
 //! order is known, followed as long as that pays, and left alone otherwise.
 
 mod listening;
+mod pace;
 mod standing;
 
 pub use standing::Standing;
@@ -57,8 +58,6 @@ const PROVED: u64 = 3;
 /// cycle's: what is used all the same is missed until it turns up.
 const SOUGHT: u64 = 2;
 const UNKNOWN: usize = 16;
-/// Seconds between two steps of following a program that is not told of every fault, at most.
-const LONGEST: f64 = 10e-3;
 /// As a part of the time of a lap without it, a lap that is no gain.
 const NO_GAIN: f64 = 0.98;
 
@@ -236,25 +235,7 @@ impl Session {
             Mode::Following => {
                 self.follow(now)?;
                 self.memory.flush();
-                let follow = self.follow.as_ref();
-                let window = follow.map_or(0, Follow::window) as f64;
-                Ok(match now.saturating_sub(self.active) {
-                    _ if follow.is_some_and(Follow::fits) => Duration::from_millis(20),
-                    ..30_000_000 if self.bringing < 1.0 => Duration::from_micros(400),
-                    // A quarter of what is asked for ahead may be used meanwhile; of a slow disk an eighth, and that is longer. In a burst
-                    // the processors are the program's.
-                    ..30_000_000 => {
-                        let all = window / self.bringing;
-                        let most = match follow.is_some_and(|follow| follow.is_busy(now)) {
-                            _ if !self.every => (all / 8.0).clamp(3e-3, LONGEST),
-                            true => 1e-3,
-                            false => 4e-3,
-                        };
-                        Duration::from_secs_f64((all / 4.0).clamp(4e-4, most))
-                    }
-                    30_000_000..1_000_000_000 => Duration::from_millis(2),
-                    _ => Duration::from_millis(20),
-                })
+                Ok(self.pace(now))
             }
         }
     }

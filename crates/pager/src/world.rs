@@ -30,7 +30,7 @@ pub trait World {
     fn map(&mut self, unit: Id, pages: u64);
     /// Bytes that were asked for and do not count as its memory yet.
     fn coming(&mut self) -> u64;
-    /// Bytes that were to be put there, or to be brought in before, and are not there yet; some, where they are next to none.
+    /// Bytes of swap that were asked for, and are not yet where they were to be put: in memory, or in its page table as well.
     fn under_way(&mut self) -> u64;
     /// Nobody used these, which were brought in: only the swap cache has them, which the kernel empties last. Have them leave.
     fn release(&mut self, unit: Id, pages: u64);
