@@ -3,6 +3,7 @@
 //! much as fits. All that it does is advice to the kernel and looking at pages, which changes no byte and leaves nothing behind.
 #![forbid(unsafe_code)]
 
+mod after;
 mod counts;
 mod cycle;
 mod folios;
@@ -25,6 +26,7 @@ mod units;
 mod window;
 mod world;
 
+pub use after::after;
 pub use hand::serve;
 pub use session::{Mode, Session, Standing};
 pub use tree::Pager;

@@ -56,6 +56,11 @@ impl Limits {
         all.min_by_key(|limit| limit.limit as i64 - limit.held as i64)
     }
 
+    /// Has the kernel count anew what they hold: whoever asks for the counts renews them, and what they are does not matter here.
+    pub fn renew(&self) {
+        let _ = self.tightest();
+    }
+
     /// Where a control group tells all that it has, as its limit counts it. None of the machine.
     pub fn used(&self, level: usize) -> Option<File> {
         let path = match self.levels.get(level)? {

@@ -70,6 +70,11 @@ impl Room {
         self.others.unwrap_or(0.0)
     }
 
+    /// Whether a control group is what limits it.
+    pub fn is_a_group(&self) -> bool {
+        self.used.is_some()
+    }
+
     /// Bytes until the kernel begins to look for pages that can go; as a control group counts them, if one is the tightest limit. Where
     /// much of it are pages of files nobody can say: they fill it up and leave by themselves.
     pub fn left(&self) -> Option<u64> {
@@ -84,8 +89,7 @@ impl Room {
     /// ago may go; where all that is in memory was used since, it finds none that it may take, and ends the program. Whoever asks for
     /// the counts renews them.
     pub fn renew_counts(&self) {
-        // What they are does not matter.
-        let _ = self.limits.tightest();
+        self.limits.renew();
     }
 
     /// Whether it is time to measure it again: now and then, and at once when a limit is another than before.

@@ -519,6 +519,11 @@ impl Session {
         self.follow.as_ref().map_or(self.total, |follow| sum(self.total, follow.tally()))
     }
 
+    /// It is followed, in the memory of a control group.
+    pub fn is_in_a_group(&self) -> bool {
+        self.follow.is_some() && self.room.is_a_group()
+    }
+
     /// CPU time of its hands, which are processes of their own.
     pub fn hand_cpu(&self) -> Duration {
         self.hands + self.memory.hand_cpu()

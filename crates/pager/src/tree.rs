@@ -1,5 +1,6 @@
 //! A process and all that it starts: those of them that wait for pages are each cared for.
 
+use crate::after::After;
 use crate::session::{Session, Standing};
 use std::collections::HashMap;
 use std::io;
@@ -17,6 +18,8 @@ pub struct Pager {
     sessions: HashMap<u32, Session>,
     looked: u64,
     trouble: Option<String>,
+    /// Who looks after those that were followed in a control group when this ends; or none can.
+    after: Option<io::Result<After>>,
     /// CPU time of the hands of those that ended.
     hands: Duration,
 }
@@ -28,7 +31,7 @@ impl Pager {
     /// With a sentence, when it is not there or may not be helped.
     pub fn of(pid: u32, program: Option<PathBuf>) -> io::Result<Self> {
         let sessions = HashMap::from([(pid, Session::of(pid, program.clone())?)]);
-        Ok(Pager { pid, program, sessions, looked: 0, trouble: None, hands: Duration::ZERO })
+        Ok(Pager { pid, program, sessions, looked: 0, trouble: None, after: None, hands: Duration::ZERO })
     }
 
     /// Does what is to be done now; how long nothing needs to be done then, or none once all have ended.
@@ -47,9 +50,16 @@ impl Pager {
         }
         let mut next = Duration::from_millis(100);
         let (sessions, trouble, hands) = (&mut self.sessions, &mut self.trouble, &mut self.hands);
-        sessions.retain(|_, session| match session.step(now) {
+        let (program, after) = (&self.program, &mut self.after);
+        sessions.retain(|pid, session| match session.step(now) {
             Ok(wait) => {
                 next = next.min(wait);
+                if session.is_in_a_group()
+                    && let Some(program) = program
+                    && let Ok(after) = after.get_or_insert_with(|| After::of(program))
+                {
+                    after.also(*pid);
+                }
                 true
             }
             Err(error) => {
@@ -63,10 +73,11 @@ impl Pager {
         (!self.sessions.is_empty()).then_some(next)
     }
 
-    /// CPU time that all this took: this process's, and that of its hands.
+    /// CPU time that all this took: this process's, that of its hands, and of who looks after the programs.
     pub fn cpu_time(&self) -> Duration {
         let hands: Duration = self.sessions.values().map(Session::hand_cpu).sum();
-        sys::process::cpu_time() + self.hands + hands
+        let after = self.after.iter().flatten().map(After::cpu).sum::<Duration>();
+        sys::process::cpu_time() + self.hands + hands + after
     }
 
     /// What could not be done for one of them, if anything.

@@ -207,6 +207,16 @@ fn a_program_may_do_what_it_likes() {
     assert_eq!(machine(), before);
 }
 
+/// Of a pager's children the one that outlives it.
+fn who_looks_after(pager: u32) -> Option<u32> {
+    let children = fs::read_to_string(format!("/proc/{pager}/task/{pager}/children")).unwrap_or_default();
+    children.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).find(|pid| is_after(*pid))
+}
+
+fn is_after(pid: u32) -> bool {
+    fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.ends_with(b"pager\0--after\0"))
+}
+
 /// Ten times killed: `TIERMARK_TEST_FULL=1`.
 #[test]
 fn a_neighbour_gets_its_memory_and_a_killed_pager_leaves_nothing_behind() {
@@ -228,15 +238,22 @@ fn a_neighbour_gets_its_memory_and_a_killed_pager_leaves_nothing_behind() {
     assert!(has > 44 << 10, "of 48 MiB it had {has} KiB");
     drop(helper);
     let unlocked = || fs::read_to_string(short.group.0.join("memory.stat")).unwrap().contains("unevictable 0\n");
+    let mut after = None;
     for _ in 1..if full() { 10 } else { 2 } {
         let helper = Helper::of(walker.id());
-        patiently("it follows", || helper.follows());
+        patiently("it follows", || {
+            after = who_looks_after(helper.child.id());
+            helper.follows() && after.is_some()
+        });
         drop(helper);
         assert!(walker.try_wait().unwrap().is_none(), "the program goes on");
         assert!(unlocked(), "nothing is locked");
     }
+    let is_there = || after.is_some_and(|pid| is_after(pid));
+    assert!(is_there(), "its counts are renewed for a while");
     drop(walker.stdin.take());
     println!("{}", ended(walker, "goes").trim());
+    patiently("that ends with the program", || !is_there());
     drop(short);
     place.assert_clean();
     assert_eq!(machine(), before);

@@ -25,6 +25,9 @@ pub struct PagerArgs {
     /// Bring in pages of this process as standard input says: what the pager starts in a program's control group.
     #[arg(long, hide = true, value_name = "PID", conflicts_with_all = ["pid", "name", "command"])]
     pub hand: Option<u32>,
+    /// Once standard input ends, have the counts of the processes named there renewed for a while: what the pager leaves behind.
+    #[arg(long, hide = true, conflicts_with_all = ["pid", "name", "command", "hand"])]
+    pub after: bool,
     /// Something else than to help.
     #[command(subcommand)]
     pub action: Option<PagerVerb>,

@@ -31,6 +31,10 @@ pub fn pager(context: &Context, args: &PagerArgs) -> Result<ExitCode> {
         pager::serve(pid, std::io::stdin().lock())?;
         return Ok(ExitCode::SUCCESS);
     }
+    if args.after {
+        pager::after(std::io::stdin().lock())?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let interrupted = context::interrupted()?;
     // Before a program is started: what cannot be served is told then.
     let metrics = args.metrics.as_deref().map(Metrics::serve).transpose()?;
