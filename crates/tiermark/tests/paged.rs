@@ -249,7 +249,7 @@ fn a_neighbour_gets_its_memory_and_a_killed_pager_leaves_nothing_behind() {
         assert!(walker.try_wait().unwrap().is_none(), "the program goes on");
         assert!(unlocked(), "nothing is locked");
     }
-    let is_there = || after.is_some_and(|pid| is_after(pid));
+    let is_there = || after.is_some_and(is_after);
     assert!(is_there(), "its counts are renewed for a while");
     drop(walker.stdin.take());
     println!("{}", ended(walker, "goes").trim());
