@@ -1,7 +1,7 @@
 //! What is done once the pager is gone, however it went: somebody goes on having the kernel renew its counts of the programs' control
 //! groups for a while. What comes back from swap beside the pager is held for in use; without the pager the kernel moves all of it from
-//! one list to the other and back by counts that are up to two seconds old, finds nothing that may go where a list runs empty between
-//! two counts, and ends the program (`inactive_is_low` in mm/vmscan.c). In ten seconds it has found its way.
+//! one list to the other and back by counts that are up to two seconds old, and may end the program where a list runs empty between two
+//! of them (docs/pager.md). In ten seconds it has found its way.
 
 use crate::limits::Limits;
 use std::collections::HashSet;

@@ -56,7 +56,9 @@ impl Limits {
         all.min_by_key(|limit| limit.limit as i64 - limit.held as i64)
     }
 
-    /// Has the kernel count anew what they hold: whoever asks for the counts renews them, and what they are does not matter here.
+    /// Has the kernel count anew what they hold. It decides by counts as old as two seconds whether pages that were used a while ago may
+    /// go; where all that is in memory was used since, it finds none that it may take, and ends the program. Whoever asks for the counts
+    /// renews them, and what they are does not matter here.
     pub fn renew(&self) {
         let _ = self.tightest();
     }

@@ -85,9 +85,7 @@ impl Room {
         Some((limit.limit + limit.idle_files).saturating_sub(used + MARGIN))
     }
 
-    /// Has the kernel count anew what its limits hold. It decides by counts as old as two seconds whether pages that were used a while
-    /// ago may go; where all that is in memory was used since, it finds none that it may take, and ends the program. Whoever asks for
-    /// the counts renews them.
+    /// Has the kernel count anew what its limits hold (see there).
     pub fn renew_counts(&self) {
         self.limits.renew();
     }
