@@ -8,6 +8,8 @@ const NONE: u32 = u32::MAX;
 const MISSES: u8 = 3;
 /// Of all places, those that are kept first at most.
 const MOST_FIRST: f64 = 0.4;
+/// Places in a row that are kept or not together: most lie side by side, and what goes in one call is flushed from the processors at once.
+const TOGETHER: u64 = 2;
 /// Of the golden ratio: parts of one that are as far from each other as can be, however many there are.
 const GOLDEN: f64 = 0.618_033_988_749_894_9;
 
@@ -72,7 +74,7 @@ impl Cycle {
 
     fn entry(&mut self, unit: Id, bytes: u32) -> Entry {
         self.ranks += 1;
-        let chance = (self.ranks as f64 * GOLDEN).fract() as f32;
+        let chance = ((self.ranks / TOGETHER) as f64 * GOLDEN).fract() as f32;
         Entry {
             unit,
             bytes,
@@ -245,7 +247,7 @@ mod tests {
             let kept: Vec<usize> = (0..3000).filter(|at| cycle.get(*at).rank < part).collect();
             assert!((kept.len() as f32 / 3000.0 - part).abs() < 0.01);
             let widest = kept.windows(2).map(|two| two[1] - two[0]).max().unwrap();
-            assert!((widest as f32) < 3.0 / part, "{part}: {widest}");
+            assert!((widest as f32) < 3.0 * TOGETHER as f32 / part, "{part}: {widest}");
         }
     }
 

@@ -149,12 +149,19 @@ impl Peer {
     /// when the process has ended, each with a sentence; the kernel's.
     pub fn advise(&self, ranges: &[Range], advice: Advice) -> io::Result<u64> {
         let mut parts: Vec<libc::iovec> = Vec::with_capacity(ranges.len().min(AT_ONCE));
-        let (mut next, mut all) = (0, 0);
+        let (mut next, mut all, mut apart) = (0, 0, false);
         while next < ranges.len() {
             let batch = &ranges[next..ranges.len().min(next + AT_ONCE)];
             parts.clear();
-            let part = |range: &Range| libc::iovec { iov_base: range.at as *mut _, iov_len: range.len as usize };
-            parts.extend(batch.iter().map(part));
+            for range in batch {
+                match parts.last_mut() {
+                    // Each is walked, and flushed from the processors, by itself.
+                    Some(last) if !apart && last.iov_base as u64 + last.iov_len as u64 == range.at => {
+                        last.iov_len += range.len as usize;
+                    }
+                    _ => parts.push(libc::iovec { iov_base: range.at as *mut _, iov_len: range.len as usize }),
+                }
+            }
             let zero: libc::c_uint = 0;
             // SAFETY: the kernel reads the vector, which lives through the call; the addresses in it are the other
             // process's, and none of these kinds of advice changes a byte of it.
@@ -174,9 +181,10 @@ impl Peer {
                 if !matches!(error.raw_os_error(), Some(libc::ENOMEM | libc::EINVAL | libc::EBADF | libc::EFAULT)) {
                     return Err(explained(error));
                 }
-                next += 1;
+                (next, apart) = if parts[0].iov_len as u64 > batch[0].len { (next, true) } else { (next + 1, apart) };
                 continue;
             }
+            apart = false;
             let done = done as u64;
             all += done;
             // It stops at the first that is not there and tells how far it came.
