@@ -206,16 +206,22 @@ impl Peer {
     /// ended this moment, a byte of its successor's is read, which does nothing to it.
     pub fn map(&self, range: Range) {
         let mut bytes = [0_u8; READ_AT_ONCE];
-        let byte = |at: u64| libc::iovec { iov_base: at as *mut _, iov_len: 1 };
-        let pages: Vec<libc::iovec> = (range.at..range.at + range.len).step_by(self.page as usize).map(byte).collect();
+        let (page, end) = (self.page, range.at + range.len);
+        // Two pages are found in one go where the last byte of one and the first of the next are read.
+        let ends = |at: u64| match at + page < end {
+            true => libc::iovec { iov_base: (at + page - 1) as *mut _, iov_len: 2 },
+            false => libc::iovec { iov_base: at as *mut _, iov_len: 1 },
+        };
+        let pages: Vec<libc::iovec> = (range.at..end).step_by(2 * page as usize).map(ends).collect();
         let number = self.number.as_raw_nonzero().get();
-        for there in pages.chunks(READ_AT_ONCE) {
-            let here = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: there.len() };
-            // SAFETY: the kernel writes at most as many bytes as there are into `bytes`, which lives through the call; the addresses in
-            // `there` are the other process's, and nothing is changed at them.
+        for there in pages.chunks(READ_AT_ONCE / 2) {
+            let wanted = there.iter().map(|ends| ends.iov_len).sum();
+            let here = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: wanted };
+            // SAFETY: the kernel writes at most `wanted` bytes, for which there is room, into `bytes`, which lives through the call; the
+            // addresses in `there` are the other process's, and nothing is changed at them.
             let read =
                 unsafe { libc::process_vm_readv(number, &raw const here, 1, there.as_ptr(), there.len() as _, 0) };
-            if read < there.len() as isize {
+            if read < wanted as isize {
                 break;
             }
         }
