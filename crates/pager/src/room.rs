@@ -12,8 +12,10 @@ use std::time::Instant;
 /// Between two looks at limits, in ns; what is held below them is looked at every third time.
 const LOOK: u64 = 100_000_000;
 const SOME: u64 = 3;
-/// Between two counts of what of a cycle is in memory, at least; and what others may take before it is counted as theirs.
+/// Between two counts of what of a cycle is in memory, at least, and so many times what one takes; and what others may take before it is
+/// counted as theirs.
 const COUNT: u64 = 1_500_000_000;
+const RARELY: u64 = 400;
 const NEIGHBOUR: f64 = 48e6;
 
 /// Left to what is on its way: what the kernel counts for each processor in advance, what was asked for and is not counted yet.
@@ -126,7 +128,7 @@ impl Room {
     fn counted(&mut self, limit: &Limit, follow: &Follow, memory: &mut Memory, active: u64, now: u64) -> u64 {
         let resident = resident(self.pid, memory.page());
         if let Some(held) = self.held
-            && (now.saturating_sub(held.at) < (100 * held.took).max(COUNT) || active < held.at)
+            && (now.saturating_sub(held.at) < (RARELY * held.took).max(COUNT) || active < held.at)
         {
             return (held.bytes + resident).saturating_sub(held.resident);
         }

@@ -12,6 +12,8 @@ const AT_ONCE: usize = 256;
 const NEAR: i64 = 24;
 /// Of laps, one in so many in which a kept unit is looked at where nobody takes any.
 const SELDOM: u64 = 8;
+/// Of laps, one in so many in which it is asked whether a unit was written to.
+const WRITES: u64 = 4;
 /// Kept units sent out at once when the kept part becomes smaller.
 const SWEEP: usize = 64;
 
@@ -59,7 +61,8 @@ impl Follow {
             }
             // A write takes the disk's time, and the next lap it is read: twice what another unit costs.
             let changed = look.present & entry.brought;
-            if changed > 0 && world.is_written(entry.unit, changed) {
+            let is_turn = (index as u64 + self.tally.laps).is_multiple_of(WRITES);
+            if is_turn && changed > 0 && world.is_written(entry.unit, changed) {
                 self.cycle.keep_first(index);
             }
             let entry = self.cycle.get_mut(index);

@@ -22,7 +22,7 @@ impl Session {
         match now.saturating_sub(self.active) {
             _ if follow.is_some_and(Follow::fits) => Duration::from_millis(20),
             ..PAUSES if self.bringing < 1.0 => Duration::from_secs_f64(SHORTEST),
-            // A quarter of what is asked for ahead may be used meanwhile; of a slow disk an eighth, and that is longer. In a burst the
+            // A third of what is asked for ahead may be used meanwhile; of a slow disk an eighth, and that is longer. In a burst the
             // processors are the program's.
             ..PAUSES => {
                 let lasts = follow.map_or(0, Follow::window) as f64 / self.bringing;
@@ -31,7 +31,7 @@ impl Session {
                     true => RUNS,
                     false => STANDS,
                 };
-                Duration::from_secs_f64((lasts / 4.0).clamp(SHORTEST, most))
+                Duration::from_secs_f64((lasts / 3.0).clamp(SHORTEST, most))
             }
             PAUSES..IDLES => Duration::from_millis(2),
             IDLES.. => Duration::from_millis(20),
