@@ -11,8 +11,8 @@ use sys::faults::{Fault, Faults};
 const RUN: u64 = 6;
 /// Of a processor, what that costs at most, one part in so many; pages of files that a hand brings in do not count, they need no writing.
 /// What the kernel has to write before it can bring anything in (the first time that a program's memory is swapped out) takes three times
-/// as much as all that follows; four times as much of it brought no token sooner, and on an SD card the first laps were slower.
-const HELP: u64 = 32;
+/// as much as all that follows. Twice as much of it hardly brings the first laps sooner, and half as much costs a short scan a tenth.
+const HELP: u64 = 16;
 /// Major faults of which one is told while there is nothing to be had but the return of order.
 const SPARSE: u64 = 8;
 
