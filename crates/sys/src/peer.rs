@@ -181,6 +181,7 @@ impl Peer {
                 if !matches!(error.raw_os_error(), Some(libc::ENOMEM | libc::EINVAL | libc::EBADF | libc::EFAULT)) {
                     return Err(explained(error));
                 }
+                // Of some that were said together nobody knows which: once more, each by itself.
                 (next, apart) = if parts[0].iov_len as u64 > batch[0].len { (next, true) } else { (next + 1, apart) };
                 continue;
             }

@@ -18,6 +18,11 @@ const WRITES: u64 = 4;
 const SWEEP: usize = 64;
 
 impl Follow {
+    /// Whether it is a place's turn: in one lap of so many, and each lap others'.
+    fn is_turn(&self, index: usize, laps: u64) -> bool {
+        (index as u64 + self.tally.laps).is_multiple_of(laps)
+    }
+
     fn slowest(&mut self, world: &mut impl World, now: u64) -> i64 {
         let (front, oldest) = (self.front, self.front - self.back());
         // A model runner takes other threads for each token: what a former one left behind it would stay in memory for its sake.
@@ -61,8 +66,7 @@ impl Follow {
             }
             // A write takes the disk's time, and the next lap it is read: twice what another unit costs.
             let changed = look.present & entry.brought;
-            let is_turn = (index as u64 + self.tally.laps).is_multiple_of(WRITES);
-            if is_turn && changed > 0 && world.is_written(entry.unit, changed) {
+            if changed > 0 && self.is_turn(index, WRITES) && world.is_written(entry.unit, changed) {
                 self.cycle.keep_first(index);
             }
             let entry = self.cycle.get_mut(index);
@@ -101,11 +105,7 @@ impl Follow {
             let entry = *self.cycle.get(index);
             let kept = entry.rank < self.part;
             // While something is left nobody takes it: a look in some laps is enough.
-            if kept
-                && entry.home
-                && self.left.is_some_and(|left| left > 0)
-                && !(index as u64 + self.tally.laps).is_multiple_of(SELDOM)
-            {
+            if kept && entry.home && self.left.is_some_and(|left| left > 0) && !self.is_turn(index, SELDOM) {
                 continue;
             }
             let look = world.look(entry.unit);
@@ -128,6 +128,7 @@ impl Follow {
                 self.keep.lost(u64::from(bytes));
                 self.tally.lost += u64::from(bytes);
             }
+            let all_but_one = self.is_turn(index, 2);
             let entry = self.cycle.get_mut(index);
             (entry.skip, entry.brought) = (skip, missing);
             entry.home = missing == 0;
@@ -136,11 +137,7 @@ impl Follow {
                 world.ahead(entry.unit, missing);
                 // All but one of every other unit: where the program is, and what it uses, is known by its faults alone.
                 if maps && !kept {
-                    entry.mapped = if (index as u64 + self.tally.laps).is_multiple_of(2) {
-                        missing & (missing - 1)
-                    } else {
-                        missing
-                    };
+                    entry.mapped = if all_but_one { missing & (missing - 1) } else { missing };
                     world.map(entry.unit, entry.mapped);
                 }
                 entry.asked = bytes;
