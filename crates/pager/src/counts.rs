@@ -41,8 +41,20 @@ impl Counts {
 
 /// Bytes of a process that are in memory.
 pub fn resident(pid: u32, page: u64) -> u64 {
+    page * in_memory(pid).0
+}
+
+/// The same without what is of files, or shared.
+pub fn anonymous(pid: u32, page: u64) -> u64 {
+    let (all, shared) = in_memory(pid);
+    page * all.saturating_sub(shared)
+}
+
+/// Pages: all, and those of them that are of files or shared (proc_pid_statm(5): fields 2 and 3).
+fn in_memory(pid: u32) -> (u64, u64) {
     let text = std::fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
-    page * text.split(' ').nth(1).and_then(|word| word.parse::<u64>().ok()).unwrap_or(0)
+    let mut numbers = text.split(' ').skip(1).map(|word| word.parse().unwrap_or(0));
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
 #[cfg(test)]
@@ -59,5 +71,7 @@ mod tests {
         assert_eq!(Counts::told("", 5), None);
         let own = Counts::of(std::process::id()).unwrap();
         assert!(own.minor > 0 && own.stack > 0 && resident(std::process::id(), 4096) > 0, "{own:?}");
+        let anonymous = anonymous(std::process::id(), 4096);
+        assert!(anonymous > 0 && anonymous < resident(std::process::id(), 4096));
     }
 }

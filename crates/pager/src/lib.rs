@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod after;
+mod beside;
 mod counts;
 mod cycle;
 mod folios;

@@ -45,6 +45,11 @@ impl Limits {
         Limits { levels: groups.all.into_iter().map(level).chain([Level::Machine]).collect() }
     }
 
+    /// Whether one of them holds another process, too.
+    pub fn hold(&self, level: usize, pid: u32) -> bool {
+        self.levels.get(level).is_some_and(|level| Limits::of(pid).levels.contains(level))
+    }
+
     /// The limits as they are now; cheap.
     pub fn numbers(&self) -> Vec<Option<u64>> {
         self.levels.iter().map(Level::limit).collect()

@@ -292,6 +292,13 @@ impl Memory {
         (sent, true)
     }
 
+    /// Sends out all that it has of its own.
+    pub fn send_out_all(&mut self) {
+        let maps = self.maps.within(0, u64::MAX).filter(|(_, file)| !file);
+        self.behind.batch.extend(maps.map(|(map, _)| map));
+        self.behind.flush();
+    }
+
     /// The units of a mapping, cut to it, that are not of the order.
     fn beside<'a>(&'a self, map: Range, order: &'a HashSet<Id>) -> impl Iterator<Item = Range> + 'a {
         let is_known = |at: u64| self.units.known(at).is_some_and(|unit| order.contains(&unit));

@@ -77,6 +77,11 @@ impl Room {
         self.used.is_some()
     }
 
+    /// The limit that is the tightest, in bytes, if it holds this process, too.
+    pub fn shared_with(&self, pid: u32) -> Option<u64> {
+        self.tightest.filter(|limit| self.limits.hold(limit.level, pid)).map(|limit| limit.limit)
+    }
+
     /// Bytes until the kernel begins to look for pages that can go; as a control group counts them, if one is the tightest limit. Where
     /// much of it are pages of files nobody can say: they fill it up and leave by themselves.
     pub fn left(&self) -> Option<u64> {

@@ -7,7 +7,8 @@ mod standing;
 
 pub use standing::Standing;
 
-use crate::counts::Counts;
+use crate::beside::Beside;
+use crate::counts::{Counts, anonymous};
 use crate::folios::{FOLIO, with_folios};
 use crate::follow::{Follow, Tally};
 use crate::groups::Groups;
@@ -135,6 +136,7 @@ pub struct Session {
     rested: u64,
     rest_until: u64,
     penance: Penance,
+    beside: Beside,
     followed_since: u64,
     laps_judged: u64,
     /// The lap in which what nobody knows of was looked for last, and the one after which it is looked for anew.
@@ -191,6 +193,7 @@ impl Session {
             rested: 0,
             rest_until: 0,
             penance: Penance::default(),
+            beside: Beside::default(),
             followed_since: 0,
             laps_judged: 0,
             sought: (0, 0),
@@ -341,6 +344,8 @@ impl Session {
             self.known.doubt();
             self.helped.clear();
         }
+        // What it read while it was listened to says nothing of what it reads from now on.
+        self.reads &= mode != Mode::Watching;
         (self.mode, self.worth, self.active, self.rested, self.deaf) = (mode, now, now, now, None);
         Ok(())
     }
@@ -517,6 +522,23 @@ impl Session {
 
     fn tally(&self) -> Tally {
         self.follow.as_ref().map_or(self.total, |follow| sum(self.total, follow.tally()))
+    }
+
+    /// It is followed, and does not fit.
+    pub fn is_short(&self) -> bool {
+        self.follow.as_ref().is_some_and(|follow| !follow.fits())
+    }
+
+    /// Another of its family is short: what this one has and does not use goes out, if it counts for the same limit.
+    pub fn yields_to(&mut self, short: &Session, now: u64) {
+        if self.mode == Mode::Watching
+            && let Some(limit) = short.room.shared_with(self.pid)
+            && self.beside.goes(anonymous(self.pid, self.memory.page()), limit, now)
+        {
+            tracing::debug!("{}: sent out, for {}", self.pid, short.pid);
+            self.memory.renew(now);
+            self.memory.send_out_all();
+        }
     }
 
     /// It is followed, in the memory of a control group.

@@ -70,7 +70,20 @@ impl Pager {
                 false
             }
         });
+        if now == self.looked {
+            self.yield_to_who_is_short(now);
+        }
         (!self.sessions.is_empty()).then_some(next)
+    }
+
+    /// Those that wait for nothing do without what they do not use, while one is followed that could use it.
+    fn yield_to_who_is_short(&mut self, now: u64) {
+        let Some(pid) = self.sessions.iter().find_map(|(pid, session)| session.is_short().then_some(*pid)) else {
+            return;
+        };
+        let Some(short) = self.sessions.remove(&pid) else { return };
+        self.sessions.values_mut().for_each(|session| session.yields_to(&short, now));
+        self.sessions.insert(pid, short);
     }
 
     /// CPU time that all this took: this process's, that of its hands, and of who looks after the programs.

@@ -59,6 +59,18 @@ if child and os.waitpid(child, 0)[1] != 0:
 print("fine", passes, flush=True)
 "#;
 
+/// Starts one that walks, and uses what it has itself only when it is told to.
+const PARENT: &str = r#"
+import os, signal, subprocess, sys
+heap = bytearray(os.urandom(4 << 20))
+was = sum(heap)
+def look(number, frame):
+    if sum(heap) != was:
+        os._exit(3)
+signal.signal(signal.SIGUSR1, look)
+sys.exit(subprocess.Popen([sys.executable, "-c", os.environ["WALKER"], *sys.argv[1:]]).wait())
+"#;
+
 /// Memory that does not fit, and a disk to swap to. Programs in it are killed when a test fails.
 struct Short<'a> {
     disk: Emulated<'a>,
@@ -88,9 +100,13 @@ impl<'a> Short<'a> {
     }
 
     fn start(&self, words: &str) -> Child {
-        let enter = format!("echo $$ > {}/cgroup.procs && exec python3 -c \"$WALKER\" {words}", self.group.0.display());
+        self.run(WALKER, words)
+    }
+
+    fn run(&self, script: &str, words: &str) -> Child {
+        let enter = format!("echo $$ > {}/cgroup.procs && exec python3 -c \"$SCRIPT\" {words}", self.group.0.display());
         let mut command = Command::new("sh");
-        command.args(["-c", &enter]).env("WALKER", WALKER);
+        command.args(["-c", &enter]).env("SCRIPT", script).env("WALKER", WALKER);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 }
@@ -202,6 +218,31 @@ fn a_program_may_do_what_it_likes() {
         followed += usize::from(helper.laps() > 0);
     }
     assert!(followed > 0, "none was helped");
+    drop(short);
+    place.assert_clean();
+    assert_eq!(machine(), before);
+}
+
+#[test]
+fn who_waits_beside_it_does_without_what_it_does_not_use() {
+    let test = "who_waits_beside_it_does_without_what_it_does_not_use";
+    if !possible(test) {
+        return;
+    }
+    let _alone = alone();
+    let (before, place) = (machine(), Place::new());
+    let Some(short) = Short::of(&place, "192M") else { return println!("SKIP {test}: needs a memory cgroup") };
+    let mut parent = short.run(PARENT, "224 goes 0 0");
+    let helper = Helper::of(parent.id());
+    patiently("its child is followed", || helper.follows());
+    // Beside the pager the kernel takes nothing: what is used once would stay.
+    signal(parent.id(), rustix::process::Signal::USR1);
+    patiently("it has its heap", || in_kib(parent.id(), "RssAnon") > 4 << 10);
+    patiently("it goes out", || in_kib(parent.id(), "RssAnon") < 2 << 10);
+    assert!(helper.follows());
+    drop(parent.stdin.take());
+    println!("{}", ended(parent, "goes").trim());
+    drop(helper);
     drop(short);
     place.assert_clean();
     assert_eq!(machine(), before);
