@@ -533,7 +533,8 @@ impl Session {
     pub fn yields_to(&mut self, short: &Session, now: u64) {
         if self.mode == Mode::Watching
             && let Some(limit) = short.room.shared_with(self.pid)
-            && self.beside.goes(anonymous(self.pid, self.memory.page()), limit, now)
+            && let Some(ran) = sys::process::cpu_time_of(self.pid)
+            && self.beside.goes(anonymous(self.pid, self.memory.page()), limit, ran.as_nanos() as u64, now)
         {
             tracing::debug!("{}: sent out, for {}", self.pid, short.pid);
             self.memory.renew(now);

@@ -231,8 +231,8 @@ fn who_waits_beside_it_does_without_what_it_does_not_use() {
     }
     let _alone = alone();
     let (before, place) = (machine(), Place::new());
-    let Some(short) = Short::of(&place, "192M") else { return println!("SKIP {test}: needs a memory cgroup") };
-    let mut parent = short.run(PARENT, "224 goes 0 0");
+    let Some(short) = Short::of(&place, "256M") else { return println!("SKIP {test}: needs a memory cgroup") };
+    let mut parent = short.run(PARENT, "304 goes 0 0");
     let helper = Helper::of(parent.id());
     patiently("its child is followed", || helper.follows());
     // Beside the pager the kernel takes nothing: what is used once would stay.
