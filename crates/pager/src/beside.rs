@@ -6,11 +6,9 @@
 /// the process is there for.
 const WORTH: u64 = 2 << 20;
 const MOST: u64 = 16;
-/// Looks in a row at which it was no more or less than so many bytes different, and ran for less than this part, one in so many, of the
-/// time in between: it has come to rest.
+/// Looks in a row at which it was no more or less than so many bytes different, and hardly ran: it has come to rest.
 const RESTS: u32 = 4;
 const SAME: u64 = 256 << 10;
-const RUNS: u64 = 20;
 /// After so long what is back is what it uses, in ns; and it is left alone for so long, twice as long each time that as much is back.
 const BACK: u64 = 5_000_000_000;
 const WAIT: u64 = 10_000_000_000;
@@ -19,9 +17,8 @@ const MOST_WAIT: u64 = 600_000_000_000;
 /// One such process.
 #[derive(Debug)]
 pub struct Beside {
-    /// What it had when it came to rest, and the looks since then; and when it was looked at last, and its processor time then, in ns.
+    /// What it had when it came to rest, and the looks since then.
     held: (u64, u32),
-    ran: (u64, u64),
     /// When it was sent out, until what is back was counted.
     sent: Option<u64>,
     until: u64,
@@ -30,15 +27,13 @@ pub struct Beside {
 
 impl Default for Beside {
     fn default() -> Self {
-        Beside { held: (0, 0), ran: (0, 0), sent: None, until: 0, wait: WAIT }
+        Beside { held: (0, 0), sent: None, until: 0, wait: WAIT }
     }
 }
 
 impl Beside {
-    /// Whether what it has is to go out now: so many anonymous bytes in memory, below a limit of so many, after so much processor time.
-    pub fn goes(&mut self, held: u64, limit: u64, ran: u64, now: u64) -> bool {
-        let (since, before) = std::mem::replace(&mut self.ran, (now, ran));
-        let runs = RUNS * ran.saturating_sub(before) > now.saturating_sub(since);
+    /// Whether what it has is to go out now: so many anonymous bytes in memory, below a limit of so many; and whether it runs.
+    pub fn goes(&mut self, held: u64, limit: u64, runs: bool, now: u64) -> bool {
         let (rest, looks) = self.held;
         // From where it came to rest, so that what grows slowly has not.
         self.held = if !runs && held.abs_diff(rest) <= SAME { (rest, looks + 1) } else { (held, 0) };
@@ -66,12 +61,10 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     /// The seconds in which it went out, of so many, looked at twice a second; what it has is told by the second and whether it went.
-    /// It runs for so many thousandths of the time.
-    fn played_by(thousandths: u64, seconds: u64, held: impl Fn(u64, &[u64]) -> u64) -> Vec<u64> {
+    fn played_by(runs: bool, seconds: u64, held: impl Fn(u64, &[u64]) -> u64) -> Vec<u64> {
         let (mut beside, mut went) = (Beside::default(), Vec::new());
         for half in 0..2 * seconds {
-            let now = half * SECOND / 2;
-            if beside.goes(held(half / 2, &went), 650 * MIB, now / 1000 * thousandths, now) {
+            if beside.goes(held(half / 2, &went), 650 * MIB, runs, half * SECOND / 2) {
                 went.push(half / 2);
             }
         }
@@ -79,7 +72,7 @@ mod tests {
     }
 
     fn played(seconds: u64, held: impl Fn(u64, &[u64]) -> u64) -> Vec<u64> {
-        played_by(30, seconds, held)
+        played_by(false, seconds, held)
     }
 
     #[test]
@@ -97,7 +90,7 @@ mod tests {
     fn what_is_small_or_large_or_changes_is_left_alone_and_what_is_used_as_good_as() {
         assert!(played(300, |_, _| MIB).is_empty() && played(300, |_, _| 100 * MIB).is_empty());
         assert!(played(300, |second, _| 4 * MIB + second % 2 * MIB).is_empty());
-        assert!(played_by(60, 300, |_, _| 4 * MIB).is_empty(), "it runs");
+        assert!(played_by(true, 300, |_, _| 4 * MIB).is_empty(), "it runs");
         let times = played(3600, |_, _| 20 * MIB);
         assert!(times.len() <= 12 && times.windows(3).all(|of| of[2] - of[1] >= of[1] - of[0]), "{times:?}");
     }

@@ -59,6 +59,9 @@ const PROVED: u64 = 3;
 /// cycle's: what is used all the same is missed until it turns up.
 const SOUGHT: u64 = 2;
 const UNKNOWN: usize = 16;
+/// A program that runs for less than one part in so many of the time stands; and one hardly runs.
+const STANDS: u64 = 8;
+const HARDLY: u64 = 20;
 /// As a part of the time of a lap without it, a lap that is no gain.
 const NO_GAIN: f64 = 0.98;
 
@@ -450,13 +453,12 @@ impl Session {
         if self.room.is_due(now) {
             self.tell_room(now);
         }
+        // A program that was held stands at once, and the disk need not wait until it is missed.
+        let runs = if self.every { self.runs(STANDS, now) } else { None };
         let Some(follow) = &mut self.follow else { return Ok(()) };
         follow.left(self.room.left());
-        // A program that was held stands at once, and the disk need not wait until it is missed.
-        if let Some(time) = self.every.then(|| sys::process::cpu_time_of(self.pid)).flatten() {
-            let ran = time.as_nanos() as u64;
-            let (since, before) = std::mem::replace(&mut self.ran, (now, ran));
-            follow.stands(ran.saturating_sub(before) < now.saturating_sub(since) / 8);
+        if let Some(runs) = runs {
+            follow.stands(!runs);
         }
         follow.act(&mut self.memory, now);
         let maps = follow.maps();
@@ -524,6 +526,13 @@ impl Session {
         self.follow.as_ref().map_or(self.total, |follow| sum(self.total, follow.tally()))
     }
 
+    /// Whether it ran for this part, one in so many, of the time since this was asked last; none once it has ended.
+    fn runs(&mut self, part: u64, now: u64) -> Option<bool> {
+        let ran = sys::process::cpu_time_of(self.pid)?.as_nanos() as u64;
+        let (since, before) = std::mem::replace(&mut self.ran, (now, ran));
+        Some(part * ran.saturating_sub(before) >= now.saturating_sub(since))
+    }
+
     /// It is followed, and does not fit.
     pub fn is_short(&self) -> bool {
         self.follow.as_ref().is_some_and(|follow| !follow.fits())
@@ -533,8 +542,8 @@ impl Session {
     pub fn yields_to(&mut self, short: &Session, now: u64) {
         if self.mode == Mode::Watching
             && let Some(limit) = short.room.shared_with(self.pid)
-            && let Some(ran) = sys::process::cpu_time_of(self.pid)
-            && self.beside.goes(anonymous(self.pid, self.memory.page()), limit, ran.as_nanos() as u64, now)
+            && let Some(runs) = self.runs(HARDLY, now)
+            && self.beside.goes(anonymous(self.pid, self.memory.page()), limit, runs, now)
         {
             tracing::debug!("{}: sent out, for {}", self.pid, short.pid);
             self.memory.renew(now);
