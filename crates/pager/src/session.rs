@@ -1,6 +1,7 @@
 //! One process, from the first look at its faults to its end: watched at no cost until it waits for pages, listened to until its
 //! order is known, followed as long as that pays, and left alone otherwise.
 
+mod following;
 mod listening;
 mod pace;
 mod standing;
@@ -9,17 +10,15 @@ pub use standing::Standing;
 
 use crate::beside::Beside;
 use crate::counts::{Counts, anonymous};
-use crate::folios::{FOLIO, with_folios};
+use crate::folios::FOLIO;
 use crate::follow::{Follow, Tally};
-use crate::groups::Groups;
 use crate::history::History;
 use crate::known::Known;
 use crate::memory::Memory;
 use crate::penance::Penance;
 use crate::quota::Quota;
 use crate::room::Room;
-use crate::units::{Id, UNIT};
-use crate::world::World;
+use crate::units::Id;
 use serde::Serialize;
 use std::collections::HashSet;
 use std::io;
@@ -37,8 +36,6 @@ const WORTH_READ: f64 = 4e6;
 const COUNT: u64 = 200_000_000;
 /// Without anything that would be worth it for so long, listening ends.
 const ENOUGH: u64 = 4_000_000_000;
-/// Part of the visits that must be as expected before it is followed.
-const SURE: f64 = 0.7;
 /// After a run of rising addresses another is likely for so long, in ns.
 const QUICK: u64 = 200_000_000;
 /// Bytes a second are told over so long.
@@ -53,17 +50,8 @@ const OTHERWISE: f64 = 1.3;
 const DEAF: u64 = 30_000_000_000;
 /// A part of what the rate was counts as it is now, in five looks a second.
 const USUAL: f64 = 0.2;
-/// Laps that were followed from which on an order is worth remembering.
-const PROVED: u64 = 3;
-/// Laps after which what is there and not of the cycle is looked for; and so much of it is sent out in a lap, one unit for so many of the
-/// cycle's: what is used all the same is missed until it turns up.
-const SOUGHT: u64 = 2;
-const UNKNOWN: usize = 16;
-/// A program that runs for less than one part in so many of the time stands; and one hardly runs.
-const STANDS: u64 = 8;
+/// A program that runs for less than one part in so many of the time rests.
 const HARDLY: u64 = 20;
-/// As a part of the time of a lap without it, a lap that is no gain.
-const NO_GAIN: f64 = 0.98;
 
 /// What is being done about a process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -360,168 +348,6 @@ impl Session {
         Ok(())
     }
 
-    /// Begins to follow when the order is known.
-    fn may_follow(&mut self, now: u64) -> io::Result<bool> {
-        if now < self.rest_until {
-            return Ok(false);
-        }
-        if let Some((order, time)) = self.known.returned() {
-            tracing::debug!("{}: an order that was known returns", self.pid);
-            self.lap_before = time;
-            self.begin(&order, now)?;
-            return Ok(true);
-        }
-        let Some((mut order, time)) = self.history.cycle(SURE) else { return Ok(false) };
-        // A lap that began before it was followed last says nothing of how long one takes.
-        let spans = self.lap_before > 0 && now.saturating_sub(time) < self.ended;
-        self.lap_before = if spans { self.lap_before } else { time };
-        let (since, majors) = (self.counted.0.saturating_sub(self.learning.0), self.counted.1.major - self.learning.1);
-        self.faults_before = (majors as f64 * self.lap_before as f64 / since.max(1) as f64) as u64;
-        order.rotate_right(1);
-        let memory = &mut self.memory;
-        let order = with_folios(&order, |unit, by| {
-            let address = memory.units.address(unit).checked_add_signed(by * UNIT as i64)?;
-            let unit = memory.has(address).then(|| memory.units.at(address)).flatten()?;
-            memory.is_file(unit).then_some(unit)
-        });
-        self.begin(&order, now)?;
-        Ok(true)
-    }
-
-    fn begin(&mut self, order: &[Id], now: u64) -> io::Result<()> {
-        // It may have gone to another group since.
-        (self.room, self.quota) = (Room::of(self.pid), Quota::of(self.pid));
-        self.charged = self.memory.is_charged();
-        if self.is_of_files(order) {
-            self.charge();
-        } else {
-            // That process takes the place of what could be kept.
-            self.hands += self.memory.uncharge();
-        }
-        // What was guessed to be next, and was not.
-        let order_has: HashSet<Id> = order.iter().copied().collect();
-        for unit in self.helped.drain().filter(|unit| !order_has.contains(unit)) {
-            let absent = self.memory.look(unit).absent;
-            self.memory.release(unit, absent);
-        }
-        self.memory.send_out_read_ahead(&order_has);
-        let mut follow = Follow::new(order, 0, now);
-        follow.lap_took(self.lap_before);
-        follow.survey(&mut self.memory);
-        self.follow = Some(follow);
-        self.tell_room(now);
-        (self.followed_since, self.laps_judged, self.sought) = (now, 0, (0, SOUGHT));
-        tracing::debug!(
-            "{}: {} units in {} places, a lap took {:.2} s",
-            self.pid,
-            order_has.len(),
-            order.len(),
-            self.lap_before as f64 / 1e9
-        );
-        self.turn(Mode::Following, now)
-    }
-
-    /// Whether units of files are more than a few of these.
-    fn is_of_files(&self, order: &[Id]) -> bool {
-        let files = order.iter().step_by(16).filter(|unit| self.memory.is_file(**unit)).count();
-        files * 32 > order.len()
-    }
-
-    /// Pages of files are to count against its own limit.
-    fn charge(&mut self) {
-        let Some(program) = self.program.clone().filter(|_| !self.charged) else { return };
-        self.charged = true;
-        let nearest = |pid| Groups::of(pid, "memory").all.into_iter().next();
-        // Of the same group, whoever brings them in is charged as the process is.
-        let Some(group) = nearest(self.pid).filter(|group| nearest(std::process::id()).as_ref() != Some(group)) else {
-            return;
-        };
-        if let Err(error) = self.memory.charge(&group, &program) {
-            tracing::debug!("{}: {}: {error}", self.pid, group.display());
-        }
-    }
-
-    /// Tells it how much room there is.
-    fn tell_room(&mut self, now: u64) {
-        let Some(follow) = &mut self.follow else { return };
-        if let Some(room) = self.room.measure(follow, &mut self.memory, self.active, now) {
-            follow.room(room);
-        }
-    }
-
-    fn follow(&mut self, now: u64) -> io::Result<()> {
-        if self.room.is_due(now) {
-            self.tell_room(now);
-        }
-        // A program that was held stands at once, and the disk need not wait until it is missed.
-        let runs = if self.every { self.runs(STANDS, now) } else { None };
-        let Some(follow) = &mut self.follow else { return Ok(()) };
-        follow.left(self.room.left());
-        if let Some(runs) = runs {
-            follow.stands(!runs);
-        }
-        follow.act(&mut self.memory, now);
-        let maps = follow.maps();
-        let tally = follow.tally();
-        let (over, mut no_gain) = (follow.is_astray(), false);
-        // It goes on, and hardly anything has to be brought in for that; one that pauses is followed when it comes back.
-        let idles = self.bringing < WORTH_READ && now.saturating_sub(self.active) < SECOND;
-        if tally.laps > self.sought.0 && tally.laps >= self.sought.1 && !follow.fits() {
-            self.sought.0 = tally.laps;
-            let order: HashSet<Id> = follow.order().into_iter().collect();
-            let (sent, all) = self.memory.send_out_unknown(&order, order.len() / UNKNOWN);
-            follow.may_turn_up(sent);
-            if all {
-                self.sought.1 = 2 * tally.laps;
-            }
-        }
-        // What it brought, once it is settled.
-        if tally.laps >= self.laps_judged + 3 {
-            self.laps_judged = tally.laps;
-            follow.judged();
-            tracing::debug!("{}: lap {:.3} s, {}", self.pid, tally.lap as f64 / 1e9, follow.inside());
-            // The shortest: a pause, or a prompt, makes one of them long.
-            no_gain = tally.shortest as f64 * NO_GAIN > self.lap_before as f64 && !follow.fits();
-            if !no_gain {
-                self.penance.gains();
-            }
-        }
-        if over || no_gain {
-            tracing::debug!("{}: left alone: {tally:?} {}", self.pid, follow.inside());
-            self.end_follow(now);
-            if no_gain {
-                self.known = Known::default();
-            }
-            let followed = Duration::from_nanos(now.saturating_sub(self.followed_since));
-            let penance = match no_gain || tally.laps == 0 {
-                true => self.penance.in_vain(followed),
-                false => self.penance.elsewhere(followed),
-            };
-            self.rest(now, penance)?;
-        } else if maps != self.every {
-            self.listen_for(Mode::Following)?;
-        } else if now.saturating_sub(self.worth) > ENOUGH && (follow.fits() || idles) {
-            self.end_follow(now);
-            self.turn(Mode::Watching, now)?;
-        }
-        Ok(())
-    }
-
-    fn end_follow(&mut self, now: u64) {
-        self.ended = now;
-        if let Some(follow) = self.follow.take() {
-            if follow.tally().laps >= PROVED {
-                self.known = Known::of(follow.order(), self.lap_before);
-            }
-            self.avoided += self.avoids(&follow.tally());
-            self.total = sum(self.total, follow.tally());
-        }
-    }
-
-    fn avoids(&self, tally: &Tally) -> u64 {
-        (tally.laps * self.faults_before).saturating_sub(tally.expected + tally.unexpected)
-    }
-
     fn tally(&self) -> Tally {
         self.follow.as_ref().map_or(self.total, |follow| sum(self.total, follow.tally()))
     }
@@ -585,6 +411,7 @@ fn sum(a: Tally, b: Tally) -> Tally {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::world::World;
 
     #[test]
     fn a_process_that_becomes_another_program_is_met_anew() {
