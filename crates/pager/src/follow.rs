@@ -233,6 +233,12 @@ impl Follow {
         self.unknown.extend(units);
     }
 
+    /// A unit that is not known is used where the program is.
+    pub fn turned_up(&mut self, unit: Id) {
+        let place = self.index(self.front);
+        self.cycle.turned_up(place, unit);
+    }
+
     /// A fault of the program: at this unit, if it is one that is known, by this thread, at this time.
     pub fn fault(&mut self, unit: Option<Id>, thread: u32, major: bool, now: u64) {
         if self.astray {
@@ -249,8 +255,7 @@ impl Follow {
                     self.judge(unit.unwrap_or(Id::MAX - 1), false, major);
                 }
                 if let Some(unit) = unit {
-                    let place = self.index(self.front);
-                    self.cycle.turned_up(place, unit);
+                    self.turned_up(unit);
                 }
             }
             return;

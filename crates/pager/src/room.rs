@@ -23,11 +23,16 @@ const MARGIN: u64 = 1 << 20;
 /// Of a limit, less than this part, one in so many, are pages of files where they do not matter.
 const FILES: u64 = 16;
 
+/// A cycle that became longer or shorter by this part, one in so many, is counted anew: what turns up in it was others' before.
+const OTHER: u64 = 64;
+
 /// What of a cycle was found to be in memory.
 #[derive(Debug, Clone, Copy)]
 struct Held {
     at: u64,
     bytes: u64,
+    /// All of the cycle then.
+    cycle: u64,
     /// What looking took, in ns.
     took: u64,
     /// What all of the process had then.
@@ -131,17 +136,20 @@ impl Room {
     /// What is of the cycle is counted now and then; in between it has become so much more or less as the process has, and others
     /// show as what is held beyond that. While nothing happens, nothing needs to be counted.
     fn counted(&mut self, limit: &Limit, follow: &Follow, memory: &mut Memory, active: u64, now: u64) -> u64 {
-        let resident = resident(self.pid, memory.page());
+        let (resident, cycle) = (resident(self.pid, memory.page()), follow.bytes());
+        let is_other = self.held.is_none_or(|held| OTHER * cycle.abs_diff(held.cycle) > cycle);
         if let Some(held) = self.held
-            && (now.saturating_sub(held.at) < (RARELY * held.took).max(COUNT) || active < held.at)
+            && (now.saturating_sub(held.at) < if is_other { COUNT } else { COUNT.max(RARELY * held.took) }
+                || active < held.at)
         {
             return (held.bytes + resident).saturating_sub(held.resident);
         }
         let begun = Instant::now();
         let bytes = follow.count(memory);
-        self.held = Some(Held { at: now, bytes, took: begun.elapsed().as_nanos() as u64, resident });
+        self.held = Some(Held { at: now, bytes, cycle, took: begun.elapsed().as_nanos() as u64, resident });
         let others = limit.held.saturating_sub(bytes) as f64;
-        self.others = Some(self.others.map_or(others, |before| 0.5 * before + 0.5 * others));
+        let before = self.others.filter(|_| !is_other);
+        self.others = Some(before.map_or(others, |before| 0.5 * before + 0.5 * others));
         bytes
     }
 }

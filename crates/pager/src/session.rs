@@ -220,7 +220,7 @@ impl Session {
                 self.memory.flush();
                 // Only who runs ahead must be quick; what is merely written down can wait.
                 let quick = now.saturating_sub(self.rose) < QUICK;
-                Ok(Duration::from_millis(if quick { 1 } else { 8 }))
+                Ok(Duration::from_millis(if quick { 2 } else { 8 }))
             }
             Mode::Resting => {
                 self.rested(now)?;

@@ -440,3 +440,17 @@ fn what_was_brought_in_for_where_it_does_not_come_leaves() {
     follow.act(&mut machine, 1_000_000_000);
     assert!(follow.jumps == 1 && ahead.iter().all(|unit| !machine.used.contains_key(unit)), "{}", follow.inside());
 }
+
+#[test]
+fn what_was_brought_in_on_a_guess_and_used_becomes_part_of_it() {
+    let order: Vec<Id> = (0..1600).collect();
+    let (mut follow, mut machine) = followed(&order);
+    touch(&mut follow, &mut machine, 0..100);
+    let guessed = 2000;
+    follow.fault(Some(guessed), 1, false, machine.now * 600_000);
+    assert!(!follow.knows(guessed), "a minor fault alone says nothing: much is mapped beside the cycle");
+    follow.turned_up(guessed);
+    touch(&mut follow, &mut machine, 100..1600);
+    touch(&mut follow, &mut machine, 0..100);
+    assert!(follow.knows(guessed), "{}", follow.inside());
+}

@@ -21,7 +21,7 @@ const PROVED: u64 = 3;
 /// Laps after which what is there and not of the cycle is looked for; and so much of it is sent out in a lap, one unit for so many of the
 /// cycle's: what is used all the same is missed until it turns up.
 const SOUGHT: u64 = 2;
-const UNKNOWN: usize = 16;
+const UNKNOWN: usize = 4;
 /// As a part of the time of a lap without it, a lap that is no gain.
 const NO_GAIN: f64 = 0.98;
 /// A program that runs for less than one part in so many of the time stands.

@@ -7,12 +7,12 @@ use crate::world::World;
 use std::io;
 use sys::faults::{Fault, Faults};
 
-/// Units brought in ahead of a run of rising addresses while nothing better is known.
-const RUN: u64 = 6;
+/// Units brought in together ahead of a run of rising addresses while nothing better is known, as long as so many are there still.
+const TOGETHER: u64 = 4;
 /// Of a processor, what that costs at most, one part in so many; pages of files that a hand brings in do not count, they need no writing.
 /// What the kernel has to write before it can bring anything in (the first time that a program's memory is swapped out) takes three times
-/// as much as all that follows. Twice as much of it hardly brings the first laps sooner, and half as much costs a short scan a tenth.
-const HELP: u64 = 16;
+/// as much as all that follows. Twice as much of it brings neither the first laps sooner nor a short scan more than a thirtieth.
+const HELP: u64 = 32;
 /// Major faults of which one is told while there is nothing to be had but the return of order.
 const SPARSE: u64 = 8;
 
@@ -86,8 +86,12 @@ impl Session {
         let unit = if fault.major { self.unit(fault) } else { self.memory.units.known(fault.addr) };
         if let Some(follow) = &mut self.follow {
             follow.fault(unit, fault.tid, fault.major, fault.at);
-            if fault.major && unit.is_some_and(|unit| !follow.knows(unit)) {
+            let Some(unit) = unit.filter(|unit| !follow.knows(*unit)) else { return };
+            if fault.major {
                 self.run(fault);
+            } else if self.helped.contains(&unit) {
+                // It was brought in on a guess, and is used.
+                follow.turned_up(unit);
             }
         }
     }
@@ -122,7 +126,11 @@ impl Session {
         self.recent[0] = place;
         if is_run {
             self.rose = fault.at;
-            for next in place + 1..=place + RUN {
+            // Some at a time: a call costs as much as what it brings in.
+            if place % TOGETHER != 0 {
+                return;
+            }
+            for next in place + 1..=place + 2 * TOGETHER {
                 let address = next * UNIT;
                 if !self.memory.has(address) {
                     break;
@@ -132,7 +140,7 @@ impl Session {
                     self.charge();
                 }
                 // Or it was, a lap ago.
-                if self.helped.insert(unit) || next == place + RUN {
+                if self.helped.insert(unit) || next > place + TOGETHER {
                     let look = self.memory.look(unit);
                     self.memory.ahead(unit, look.absent);
                     self.guessed += u64::from(look.bytes(look.absent));
