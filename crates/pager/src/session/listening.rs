@@ -127,7 +127,7 @@ impl Session {
         if is_run {
             self.rose = fault.at;
             // Some at a time: a call costs as much as what it brings in.
-            if place % TOGETHER != 0 {
+            if !place.is_multiple_of(TOGETHER) {
                 return;
             }
             for next in place + 1..=place + 2 * TOGETHER {
