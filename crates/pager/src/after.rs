@@ -11,9 +11,10 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// So long, and between two counts.
+/// So long.
 const AFTER: Duration = Duration::from_secs(15);
-const RENEWED: Duration = Duration::from_millis(200);
+/// Between two counts: it takes the kernel some 50 ms to find 340 MB of one list in use and move them to the other, and a count 0.07 ms.
+pub(crate) const RENEWED: Duration = Duration::from_millis(20);
 
 /// The process that waits for the pager's end.
 #[derive(Debug)]

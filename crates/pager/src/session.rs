@@ -8,6 +8,7 @@ mod standing;
 
 pub use standing::Standing;
 
+use crate::after::RENEWED;
 use crate::beside::Beside;
 use crate::counts::{Counts, anonymous};
 use crate::folios::FOLIO;
@@ -111,6 +112,8 @@ pub struct Session {
     /// CPU time that bringing in had taken then, in ns.
     took: u64,
     counted: (u64, Counts),
+    /// When the kernel was last had to count anew what its limits hold.
+    renewed: u64,
     rate: f64,
     /// Major and minor faults a second, of late.
     usual: [f64; 2],
@@ -173,6 +176,7 @@ impl Session {
             learning: (0, 0),
             took: 0,
             counted: (0, Counts::default()),
+            renewed: 0,
             rate: 0.0,
             usual: [0.0; 2],
             deaf: None,
@@ -200,6 +204,13 @@ impl Session {
     pub fn step(&mut self, now: u64) -> io::Result<Duration> {
         if now.saturating_sub(self.counted.0) >= COUNT {
             self.count(now)?;
+        }
+        if self.faults.is_some()
+            && self.follow.is_none()
+            && now.saturating_sub(self.renewed) >= RENEWED.as_nanos() as u64
+        {
+            self.renewed = now;
+            self.room.renew_counts();
         }
         self.listen(now);
         match self.mode {
@@ -290,9 +301,6 @@ impl Session {
             }
         }
         self.counted = (now, counts);
-        if self.faults.is_some() && self.follow.is_none() {
-            self.room.renew_counts();
-        }
         if let Some(follow) = &mut self.follow
             && self.quota.has_held()
         {
