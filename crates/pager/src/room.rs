@@ -23,7 +23,8 @@ const MARGIN: u64 = 1 << 20;
 /// Of a limit, less than this part, one in so many, are pages of files where they do not matter.
 const FILES: u64 = 16;
 
-/// A cycle that became longer or shorter by this part, one in so many, is counted anew: what turns up in it was others' before.
+/// A cycle that became longer or shorter by more than this part, one in so many, is soon counted anew, and that count taken as it is: what
+/// turned up in it was others' before.
 const OTHER: u64 = 64;
 
 /// What of a cycle was found to be in memory.
@@ -138,11 +139,11 @@ impl Room {
     fn counted(&mut self, limit: &Limit, follow: &Follow, memory: &mut Memory, active: u64, now: u64) -> u64 {
         let (resident, cycle) = (resident(self.pid, memory.page()), follow.bytes());
         let is_other = self.held.is_none_or(|held| OTHER * cycle.abs_diff(held.cycle) > cycle);
-        if let Some(held) = self.held
-            && (now.saturating_sub(held.at) < if is_other { COUNT } else { COUNT.max(RARELY * held.took) }
-                || active < held.at)
-        {
-            return (held.bytes + resident).saturating_sub(held.resident);
+        if let Some(held) = self.held {
+            let pause = if is_other { COUNT } else { COUNT.max(RARELY * held.took) };
+            if now.saturating_sub(held.at) < pause || active < held.at {
+                return (held.bytes + resident).saturating_sub(held.resident);
+            }
         }
         let begun = Instant::now();
         let bytes = follow.count(memory);

@@ -22,10 +22,10 @@ const PROVED: u64 = 3;
 /// cycle's: what is used all the same is missed until it turns up.
 const SOUGHT: u64 = 2;
 const UNKNOWN: usize = 4;
-/// As a part of the time of a lap without it, a lap that is no gain; and where nothing is kept, one part in so many, all that it does is to
-/// read ahead, as the kernel does by itself: laps that differ by chance are no gain then.
-const NO_GAIN: f64 = 0.9;
-const NO_GAIN_AHEAD: f64 = 0.67;
+/// A lap is a gain when it takes less than this part of the time that one took without it: laps differ by chance.
+const GAIN: f64 = 0.9;
+/// The same where less is kept than one part in so many: all that it does then is to read ahead, as the kernel does by itself.
+const GAIN_AHEAD: f64 = 0.67;
 const NOTHING: u64 = 50;
 /// A program that runs for less than one part in so many of the time stands.
 const STANDS: u64 = 8;
@@ -152,7 +152,7 @@ impl Session {
             follow.judged();
             tracing::debug!("{}: lap {:.3} s, {}", self.pid, tally.lap as f64 / 1e9, follow.inside());
             // The shortest: a pause, or a prompt, makes one of them long.
-            let enough = if NOTHING * follow.kept() < follow.bytes() { NO_GAIN_AHEAD } else { NO_GAIN };
+            let enough = if NOTHING * follow.kept() < follow.bytes() { GAIN_AHEAD } else { GAIN };
             no_gain = tally.shortest as f64 > enough * self.lap_before as f64 && !follow.fits();
             if !no_gain {
                 self.penance.gains();

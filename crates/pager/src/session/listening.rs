@@ -8,7 +8,7 @@ use std::io;
 use sys::faults::{Fault, Faults};
 
 /// Units brought in together ahead of a run of rising addresses while nothing better is known, as long as so many are there still.
-const TOGETHER: u64 = 4;
+const BATCH: u64 = 4;
 /// Of a processor, what that costs at most, one part in so many; pages of files that a hand brings in do not count, they need no writing.
 /// What the kernel has to write before it can bring anything in (the first time that a program's memory is swapped out) takes three times
 /// as much as all that follows. Twice as much of it brings neither the first laps sooner nor a short scan more than a thirtieth.
@@ -126,11 +126,11 @@ impl Session {
         self.recent[0] = place;
         if is_run {
             self.rose = fault.at;
-            // Some at a time: a call costs as much as what it brings in.
-            if !place.is_multiple_of(TOGETHER) {
+            // Some at a time: by itself, a call for one unit costs as much as bringing it in.
+            if !place.is_multiple_of(BATCH) {
                 return;
             }
-            for next in place + 1..=place + 2 * TOGETHER {
+            for next in place + 1..=place + 2 * BATCH {
                 let address = next * UNIT;
                 if !self.memory.has(address) {
                     break;
@@ -140,7 +140,7 @@ impl Session {
                     self.charge();
                 }
                 // Or it was, a lap ago.
-                if self.helped.insert(unit) || next > place + TOGETHER {
+                if self.helped.insert(unit) || next > place + BATCH {
                     let look = self.memory.look(unit);
                     self.memory.ahead(unit, look.absent);
                     self.guessed += u64::from(look.bytes(look.absent));
