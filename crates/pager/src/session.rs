@@ -205,12 +205,13 @@ impl Session {
         if now.saturating_sub(self.counted.0) >= COUNT {
             self.count(now)?;
         }
-        if self.faults.is_some()
-            && self.follow.is_none()
-            && now.saturating_sub(self.renewed) >= RENEWED.as_nanos() as u64
-        {
-            self.renewed = now;
-            self.room.renew_counts();
+        if self.faults.is_some() && self.follow.is_none() {
+            // Who does nothing but wait for an order is to cost next to nothing.
+            let pause = if self.mode == Mode::Learning { RENEWED.as_nanos() as u64 } else { COUNT };
+            if now.saturating_sub(self.renewed) >= pause {
+                self.renewed = now;
+                self.room.renew_counts();
+            }
         }
         self.listen(now);
         match self.mode {
