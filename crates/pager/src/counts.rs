@@ -1,7 +1,12 @@
 //! What the kernel counts of a process, from `/proc`: its faults, what it reads, what of it is in memory. And where its stack begins,
 //! by which another program is known.
 
+use crate::folios::FOLIO;
 use std::io;
+
+/// Bytes a second: read of files, a process that has so many is worth being listened to, whatever its major faults are; brought in ahead of
+/// it, less than this is hardly anything.
+pub const WORTH_READ: f64 = 4e6;
 
 /// What was counted so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -39,6 +44,21 @@ impl Counts {
     }
 }
 
+/// Bytes that the kernel reads of swap for one major fault, at most: 2 to the power of `vm.page-cluster` pages, as many as 32
+/// (`swap_vma_ra_win` in mm/swap_state.c); by its default, 8, where it does not tell.
+pub fn brought_by_a_fault(page: u64) -> u64 {
+    let told = std::fs::read_to_string("/proc/sys/vm/page-cluster").ok();
+    page << told.and_then(|text| text.trim().parse().ok()).map_or(3, |cluster: u32| cluster.min(5))
+}
+
+/// Whether it waits for pages of files, by what it reads in bytes a second and its major and minor faults: of a file the kernel reads on
+/// by itself, and a program that waits for that meets minor faults alone, few where its folios are large. So many faults must be able to
+/// map it, though; and what major faults have `brought` from swap, bytes each, does not count: they tell of themselves.
+pub fn reads_files(read: f64, major: f64, minor: f64, brought: f64) -> bool {
+    let of_files = read - major * brought;
+    of_files >= WORTH_READ && FOLIO as f64 * (major + minor) >= of_files
+}
+
 /// Bytes of a process that are in memory.
 pub fn resident(pid: u32, page: u64) -> u64 {
     page * in_memory(pid).0
@@ -62,6 +82,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_comes_from_swap_is_not_of_files() {
+        let brought = 32768.0;
+        assert!(!reads_files(360e6, 13_000.0, 20_000.0, brought), "at random, out of swap");
+        assert!(
+            reads_files(360e6, 1200.0, 20_000.0, brought),
+            "what the kernel reads on of a file, 32 pages each time"
+        );
+        assert!(reads_files(400e6, 0.0, 200.0, brought), "in large folios");
+        assert!(!reads_files(400e6, 0.0, 100.0, brought), "by read(2)");
+        assert!(!reads_files(3e6, 0.0, 200.0, brought), "hardly anything");
+    }
+
+    #[test]
     fn the_fields_are_where_the_manual_has_them() {
         let rest: Vec<String> = (4..=52).map(|number| number.to_string()).collect();
         let stat = |state: &str| format!("7 (a) b) {state} {}", rest.join(" "));
@@ -72,6 +105,7 @@ mod tests {
         let own = Counts::of(std::process::id()).unwrap();
         assert!(own.minor > 0 && own.stack > 0 && resident(std::process::id(), 4096) > 0, "{own:?}");
         let anonymous = anonymous(std::process::id(), 4096);
+        assert!((4096..=4096 << 5).contains(&brought_by_a_fault(4096)));
         assert!(anonymous > 0 && anonymous < resident(std::process::id(), 4096));
     }
 }

@@ -10,8 +10,7 @@ pub use standing::Standing;
 
 use crate::after::RENEWED;
 use crate::beside::Beside;
-use crate::counts::{Counts, anonymous};
-use crate::folios::FOLIO;
+use crate::counts::{Counts, anonymous, brought_by_a_fault, reads_files};
 use crate::follow::{Follow, Tally};
 use crate::history::History;
 use crate::known::Known;
@@ -30,9 +29,6 @@ use sys::faults::{Fault, Faults};
 /// Major faults a second from which on a process is worth listening to, and below which it is not any more.
 const WORTH: f64 = 30.0;
 const NOT_WORTH: f64 = 5.0;
-/// Bytes a second that a process reads from disks from which on it is worth it all the same, if its faults may have mapped as much: of a
-/// file the kernel reads on by itself, and a program that waits for that meets minor faults alone, few where its folios are large.
-const WORTH_READ: f64 = 4e6;
 /// Between two looks at its count of major faults.
 const COUNT: u64 = 200_000_000;
 /// Without anything that would be worth it for so long, listening ends.
@@ -285,12 +281,12 @@ impl Session {
         if before > 0 {
             let rate = |count: u64, then: u64| count.saturating_sub(then) as f64 * 1e9 / (now - before) as f64;
             self.rate = rate(counts.major, counted.major);
-            for (usual, now) in self.usual.iter_mut().zip([self.rate, rate(counts.minor, counted.minor)]) {
+            let [minor, read] = [rate(counts.minor, counted.minor), rate(counts.read, counted.read)];
+            for (usual, now) in self.usual.iter_mut().zip([self.rate, minor]) {
                 *usual += USUAL * (now - *usual);
             }
-            let read = rate(counts.read, counted.read);
-            let mapped = FOLIO as f64 * (self.rate + rate(counts.minor, counted.minor));
-            let (reads, learns) = (read >= WORTH_READ && mapped >= read, self.mode == Mode::Learning);
+            let brought = brought_by_a_fault(self.memory.page()) as f64;
+            let (reads, learns) = (reads_files(read, self.rate, minor, brought), self.mode == Mode::Learning);
             // Listened to for major faults so far. Whoever paused since goes on in the order that is half known.
             let afresh = reads && !self.reads && learns;
             self.reads = reads || self.reads && learns;

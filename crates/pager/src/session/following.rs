@@ -1,7 +1,8 @@
 //! Following, as a part of a process's care: when it begins, what it is told and given while it goes on, and when it ends because it is
 //! no gain or the program is elsewhere.
 
-use super::{ENOUGH, Mode, SECOND, Session, WORTH_READ, sum};
+use super::{ENOUGH, Mode, SECOND, Session, sum};
+use crate::counts::WORTH_READ;
 use crate::folios::with_folios;
 use crate::follow::{Follow, Tally};
 use crate::groups::Groups;
