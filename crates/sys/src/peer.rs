@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 /// Ranges said in one call. The kernel takes 1024 (UIO_MAXIOV), but recent ones (6.18 was seen) hold the process's address space through
 /// all of them, for as long as a disk's queue is full: a thread that starts or ends waits for that, and all others behind it.
 const AT_ONCE: usize = 4;
-/// Bytes read of another process in one call.
-const READ_AT_ONCE: usize = 64;
+/// Pages that are found before any of them is read, on 64 bits (`PVM_MAX_USER_PAGES`); half of what 32 bits allow.
+const READ_AT_ONCE: u64 = 1024;
 /// Of an entry of pagemap: the page is in the page table, or has its place in swap (proc(5)).
 const PRESENT: u64 = 1 << 63;
 const SWAPPED: u64 = 1 << 62;
@@ -202,27 +202,23 @@ impl Peer {
         Ok(all)
     }
 
-    /// Has the pages of a range put into its page table by reading a byte of each, and waits for those that have to be read: the program
-    /// meets no fault of theirs then. Stops at one that cannot be read. The kernel knows the process by its number here: should it have
-    /// ended this moment, a byte of its successor's is read, which does nothing to it.
+    /// Has the pages of a range put into its page table, and waits for those that have to be read: the program meets no fault of theirs
+    /// then. Stops at one that cannot be read. The kernel knows the process by its number here: should it have ended this moment, a byte
+    /// of its successor's is read, which does nothing to it.
     pub fn map(&self, range: Range) {
-        let mut bytes = [0_u8; READ_AT_ONCE];
-        let (page, end) = (self.page, range.at + range.len);
-        // Two pages are found in one go where the last byte of one and the first of the next are read.
-        let ends = |at: u64| match at + page < end {
-            true => libc::iovec { iov_base: (at + page - 1) as *mut _, iov_len: 2 },
-            false => libc::iovec { iov_base: at as *mut _, iov_len: 1 },
-        };
-        let pages: Vec<libc::iovec> = (range.at..end).step_by(2 * page as usize).map(ends).collect();
         let number = self.number.as_raw_nonzero().get();
-        for there in pages.chunks(READ_AT_ONCE / 2) {
-            let wanted = there.iter().map(|ends| ends.iov_len).sum();
-            let here = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: wanted };
-            // SAFETY: the kernel writes at most `wanted` bytes, for which there is room, into `bytes`, which lives through the call; the
-            // addresses in `there` are the other process's, and nothing is changed at them.
-            let read =
-                unsafe { libc::process_vm_readv(number, &raw const here, 1, there.as_ptr(), there.len() as _, 0) };
-            if read < wanted as isize {
+        let most = READ_AT_ONCE * self.page;
+        for at in (range.at..range.at + range.len).step_by(most as usize) {
+            // All pages of what is to be read are found before the first byte of it is copied (`process_vm_rw_single_vec` in
+            // mm/process_vm_access.c), and there is room for one: four fifths of what a byte of each costs.
+            let mut byte = 0_u8;
+            let here = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
+            let len = most.min(range.at + range.len - at);
+            let there = libc::iovec { iov_base: at as *mut _, iov_len: len as usize };
+            // SAFETY: the kernel writes at most one byte, into `byte`, which lives through the call; the addresses in `there` are the
+            // other process's, and nothing is changed at them.
+            let read = unsafe { libc::process_vm_readv(number, &raw const here, 1, &raw const there, 1, 0) };
+            if read < 1 {
                 break;
             }
         }
