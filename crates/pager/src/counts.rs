@@ -53,9 +53,13 @@ pub fn brought_by_a_fault(page: u64) -> u64 {
 
 /// Whether it waits for pages of files, by what it reads in bytes a second and its major and minor faults: of a file the kernel reads on
 /// by itself, and a program that waits for that meets minor faults alone, few where its folios are large. So many faults must be able to
-/// map it, though; and what major faults have `brought` from swap, bytes each, does not count: they tell of themselves.
-pub fn reads_files(read: f64, major: f64, minor: f64, brought: f64) -> bool {
-    let of_files = read - major * brought;
+/// map it, though; and what major faults have brought from swap, bytes each, does not count: they tell of themselves. How many is asked
+/// only of who reads enough.
+pub fn reads_files(read: f64, major: f64, minor: f64, brought: impl FnOnce() -> u64) -> bool {
+    if read < WORTH_READ {
+        return false;
+    }
+    let of_files = read - major * brought() as f64;
     of_files >= WORTH_READ && FOLIO as f64 * (major + minor) >= of_files
 }
 
@@ -83,7 +87,7 @@ mod tests {
 
     #[test]
     fn what_comes_from_swap_is_not_of_files() {
-        let brought = 32768.0;
+        let brought = || 32768;
         assert!(!reads_files(360e6, 13_000.0, 20_000.0, brought), "at random, out of swap");
         assert!(
             reads_files(360e6, 1200.0, 20_000.0, brought),

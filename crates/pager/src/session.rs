@@ -285,7 +285,7 @@ impl Session {
             for (usual, now) in self.usual.iter_mut().zip([self.rate, minor]) {
                 *usual += USUAL * (now - *usual);
             }
-            let brought = brought_by_a_fault(self.memory.page()) as f64;
+            let brought = || brought_by_a_fault(self.memory.page());
             let (reads, learns) = (reads_files(read, self.rate, minor, brought), self.mode == Mode::Learning);
             // Listened to for major faults so far. Whoever paused since goes on in the order that is half known.
             let afresh = reads && !self.reads && learns;

@@ -210,7 +210,7 @@ impl Peer {
         let most = READ_AT_ONCE * self.page;
         for at in (range.at..range.at + range.len).step_by(most as usize) {
             // All pages of what is to be read are found before the first byte of it is copied (`process_vm_rw_single_vec` in
-            // mm/process_vm_access.c), and there is room for one: four fifths of what a byte of each costs.
+            // mm/process_vm_access.c), and there is room for one: four fifths of what reading bytes of them two by two costs.
             let mut byte = 0_u8;
             let here = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
             let len = most.min(range.at + range.len - at);
