@@ -3,6 +3,7 @@
 
 use crate::groups::Groups;
 use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// Of the machine, what the kernel wants free before it looks for more (watermarks), and room for what starts meanwhile.
@@ -21,6 +22,8 @@ enum Level {
 #[derive(Debug)]
 pub struct Limits {
     levels: Vec<Level>,
+    /// Of the groups among them, the files by which the kernel has their counts told.
+    counts: Vec<File>,
 }
 
 /// One that holds.
@@ -42,7 +45,8 @@ impl Limits {
     pub fn of(pid: u32) -> Self {
         let groups = Groups::of(pid, "memory");
         let level = if groups.are_v2 { Level::V2 } else { Level::V1 };
-        Limits { levels: groups.all.into_iter().map(level).chain([Level::Machine]).collect() }
+        let counts = groups.all.iter().filter_map(|group| File::open(group.join("memory.stat")).ok()).collect();
+        Limits { levels: groups.all.into_iter().map(level).chain([Level::Machine]).collect(), counts }
     }
 
     /// Whether one of them holds another process, too.
@@ -65,7 +69,10 @@ impl Limits {
     /// go; where all that is in memory was used since, it finds none that it may take, and ends the program. Whoever asks for the counts
     /// renews them, and what they are does not matter here.
     pub fn renew(&self) {
-        let _ = self.tightest();
+        for counts in &self.counts {
+            // Of one byte, too, all are made. Those of a group that is gone decide nothing.
+            let _ = counts.read_at(&mut [0], 0);
+        }
     }
 
     /// Where a control group tells all that it has, as its limit counts it. None of the machine.

@@ -86,6 +86,9 @@ pub struct Session {
     /// Asked for while nothing was known: a touch of theirs meets no major fault; and bytes of that in all.
     helped: HashSet<Id>,
     guessed: u64,
+    /// CPU time that bringing in had taken, in ns, and those bytes, when it was last looked at what that costs; and whether it was dear.
+    priced: (u64, u64),
+    is_dear: bool,
     recent: [u64; 8],
     /// When rising addresses were seen last.
     rose: u64,
@@ -157,6 +160,8 @@ impl Session {
             known: Known::default(),
             helped: HashSet::new(),
             guessed: 0,
+            priced: (0, 0),
+            is_dear: false,
             recent: [0; 8],
             rose: 0,
             ran: (0, 0),
@@ -336,6 +341,7 @@ impl Session {
             self.room = Room::of(self.pid);
             self.learning = (now, self.counted.1.major);
             self.took = self.memory.bringing_took();
+            self.priced = (self.took, self.guessed);
             self.history.doubt();
             self.known.doubt();
             self.helped.clear();

@@ -10,9 +10,15 @@ use sys::faults::{Fault, Faults};
 /// Units brought in together ahead of a run of rising addresses while nothing better is known, as long as so many are there still.
 const BATCH: u64 = 4;
 /// Of a processor, what that costs at most, one part in so many; pages of files that a hand brings in do not count, they need no writing.
-/// What the kernel has to write before it can bring anything in (the first time that a program's memory is swapped out) takes three times
-/// as much as all that follows. Twice as much of it brings neither the first laps sooner nor a short scan more than a thirtieth.
+/// Twice as much of it brings neither the first laps sooner nor a short scan more than a thirtieth.
 const HELP: u64 = 32;
+/// The same after so long, in ns, while it is dear: what the kernel has to write before it can bring anything in (the first time that a
+/// program's memory is swapped out) takes three times as much as all that follows, and where the disk is slow nothing is won by it.
+const HELP_DEAR: u64 = 128;
+const LONG: u64 = 6_000_000_000;
+/// From so many ns for each byte on it is, by what so many bytes took last: 1 ms for 1 MB.
+const DEAR: u64 = 1;
+const PRICED: u64 = 8 << 20;
 /// Major faults of which one is told while there is nothing to be had but the return of order.
 const SPARSE: u64 = 8;
 
@@ -109,10 +115,21 @@ impl Session {
         if fresh {
             self.known.visit(unit);
         }
-        let took = self.memory.bringing_took() - self.took;
-        if fresh && self.mode == Mode::Learning && HELP * took <= fault.at.saturating_sub(self.learning.0) {
+        if fresh && self.mode == Mode::Learning && self.may_help(fault.at) {
             self.run(fault);
         }
+    }
+
+    /// What bringing in on a guess took since it was begun to learn leaves something for more.
+    fn may_help(&mut self, now: u64) -> bool {
+        let took = self.memory.bringing_took();
+        let (took_before, guessed) = self.priced;
+        let bytes = self.guessed.saturating_sub(guessed);
+        if bytes >= PRICED {
+            self.is_dear = took.saturating_sub(took_before) > DEAR * bytes;
+            self.priced = (took, self.guessed);
+        }
+        took - self.took <= allowed(now.saturating_sub(self.learning.0), self.is_dear)
     }
 
     /// Where the order is not known, rising addresses are as good a guess as any.
@@ -147,5 +164,24 @@ impl Session {
                 }
             }
         }
+    }
+}
+
+/// What bringing in on a guess may have taken after so long, both in ns.
+fn allowed(learning: u64, is_dear: bool) -> u64 {
+    let long = if is_dear { learning.saturating_sub(LONG) } else { 0 };
+    (learning - long) / HELP + long / HELP_DEAR
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guess_that_is_dear_is_made_less_often_where_learning_takes_long() {
+        let second = 1_000_000_000;
+        assert_eq!(allowed(22 * second, false), 687_500_000);
+        assert_eq!(allowed(22 * second, true), 312_500_000);
+        assert_eq!(allowed(5 * second, true), allowed(5 * second, false));
     }
 }
