@@ -43,15 +43,14 @@ pub struct Limit {
 impl Limits {
     /// Those of this process.
     pub fn of(pid: u32) -> Self {
-        let groups = Groups::of(pid, "memory");
-        let level = if groups.are_v2 { Level::V2 } else { Level::V1 };
-        let counts = groups.all.iter().filter_map(|group| File::open(group.join("memory.stat")).ok()).collect();
-        Limits { levels: groups.all.into_iter().map(level).chain([Level::Machine]).collect(), counts }
+        let levels = levels(pid);
+        let counts = levels.iter().filter_map(|level| File::open(level.counts()?).ok()).collect();
+        Limits { levels, counts }
     }
 
     /// Whether one of them holds another process, too.
     pub fn hold(&self, level: usize, pid: u32) -> bool {
-        self.levels.get(level).is_some_and(|level| Limits::of(pid).levels.contains(level))
+        self.levels.get(level).is_some_and(|level| levels(pid).contains(level))
     }
 
     /// The limits as they are now; cheap.
@@ -86,6 +85,12 @@ impl Limits {
     }
 }
 
+fn levels(pid: u32) -> Vec<Level> {
+    let groups = Groups::of(pid, "memory");
+    let level = if groups.are_v2 { Level::V2 } else { Level::V1 };
+    groups.all.into_iter().map(level).chain([Level::Machine]).collect()
+}
+
 fn number(path: &Path) -> Option<u64> {
     std::fs::read_to_string(path).ok()?.trim().parse().ok()
 }
@@ -117,21 +122,29 @@ impl Level {
         }
     }
 
+    /// Where a control group tells what it counts; it is the same in both versions.
+    fn counts(&self) -> Option<PathBuf> {
+        match self {
+            Level::V1(path) | Level::V2(path) => Some(path.join("memory.stat")),
+            Level::Machine => None,
+        }
+    }
+
     /// It, the one of this number, and what is there below it.
     fn now(&self, level: usize) -> Option<Limit> {
         let limit = self.limit()?;
         let now = |held, idle_files, files| Limit { level, limit, held, files: idle_files + files, idle_files };
         Some(match self {
             Level::V1(path) => {
-                let stat = std::fs::read_to_string(path.join("memory.stat")).ok()?;
+                let stat = std::fs::read_to_string(self.counts()?).ok()?;
                 let kernel = number(&path.join("memory.kmem.usage_in_bytes")).unwrap_or(0);
                 let held = sum(&stat, &["total_rss"])
                     + sum(&stat, &["total_mapped_file"]).max(sum(&stat, &["total_shmem"]))
                     + kernel;
                 now(held, sum(&stat, &["total_inactive_file"]), sum(&stat, &["total_active_file"]))
             }
-            Level::V2(path) => {
-                let stat = std::fs::read_to_string(path.join("memory.stat")).ok()?;
+            Level::V2(_) => {
+                let stat = std::fs::read_to_string(self.counts()?).ok()?;
                 let kernel = ["pagetables", "kernel_stack", "slab_unreclaimable", "percpu", "sock"];
                 let mapped = sum(&stat, &["file_mapped"]).max(sum(&stat, &["shmem"]));
                 let held = sum(&stat, &["anon"]) + mapped + sum(&stat, &kernel);

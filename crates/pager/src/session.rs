@@ -341,7 +341,7 @@ impl Session {
             self.room = Room::of(self.pid);
             self.learning = (now, self.counted.1.major);
             self.took = self.memory.bringing_took();
-            self.priced = (self.took, self.guessed);
+            (self.priced, self.is_dear) = ((self.took, self.guessed), false);
             self.history.doubt();
             self.known.doubt();
             self.helped.clear();
