@@ -1,6 +1,6 @@
 //! How much of a cycle is kept in memory. Of the room that there is, what is on its way in and what waits to go out needs a
 //! part, and so does what nobody can count (the swap cache's stale pages, the kernel's own). Where a control group tells what it has
-//! left, that last part is what leaves it next to nothing; else it is found by trying: smaller while nothing kept is lost, larger when it
+//! left, that last part is what leaves it next to nothing, at no moment of a lap less; else it is found by trying: smaller while nothing kept is lost, larger when it
 //! is. A little too much kept costs far more than a little too little.
 
 /// At first, and at least.
@@ -15,7 +15,9 @@ const FAR: f64 = 0.25;
 /// The same of what was brought in where nothing was left: one unit now and then is no harm.
 const OVER: u64 = 8 << 20;
 const FAR_OVER: u64 = 4 * OVER;
-/// What is to be left in the mean of a lap, where that is told: it differs by half as much from one moment to the next.
+/// What is to be left in the mean of a lap, where that is told: it differs by half as much from one moment to the next. More, where it
+/// differs by more and would be less than nothing at some: the kernel takes forty pages for one then, and on a slow disk, of which what
+/// is written comes in between, that costs a lap or two.
 const SPARE: i64 = 1 << 20;
 /// Of the room, taken or given at a time.
 const STEP: f64 = 0.008;
@@ -38,6 +40,8 @@ pub struct Keep {
     /// What was left in a lap, where that is told, in all and how often it was looked at; and bytes that were brought in where there was
     /// nothing left.
     balance: (i64, i64),
+    /// The least that was left at any of them.
+    least: i64,
     over: u64,
     wary: u32,
     /// It was made smaller since it last was too little: what is lost now is that trial's doing, and no disturbance from outside.
@@ -55,6 +59,7 @@ impl Default for Keep {
             bad: None,
             lost: 0,
             balance: (0, 0),
+            least: i64::MAX,
             over: 0,
             wary: WARY,
             tried: false,
@@ -78,6 +83,7 @@ impl Keep {
     /// So much is left before the kernel makes room by itself, or so much less than nothing.
     pub fn balance(&mut self, bytes: i64) {
         self.balance = (self.balance.0 + bytes, self.balance.1 + 1);
+        self.least = self.least.min(bytes);
     }
 
     /// So many bytes were brought in where nothing was left.
@@ -100,6 +106,7 @@ impl Keep {
     pub fn lap(&mut self, room: u64, kept: u64) {
         let (lost, over) = (std::mem::take(&mut self.lost), std::mem::take(&mut self.over));
         let (sum, looks) = std::mem::take(&mut self.balance);
+        let least = std::mem::replace(&mut self.least, i64::MAX);
         if self.settling > 0 && lost as f64 <= FAR * kept as f64 && over <= FAR_OVER {
             self.settling -= 1;
             return;
@@ -124,7 +131,7 @@ impl Keep {
         } else if looks > 0 {
             self.hurts = 0;
             // Half of it is taken at a time: what is kept from now on is there a lap later.
-            let more = SPARE - sum / looks;
+            let more = (SPARE - sum / looks).max(-least);
             self.slack = self.slack.saturating_add_signed(if more > 0 { more } else { more / 2 }).min(room / 2);
             self.settling = u8::from(more.unsigned_abs() > step / 8);
         } else if lost as f64 <= NOISE * kept as f64 {

@@ -5,7 +5,7 @@ use crate::hand::Hand;
 use crate::maps::Maps;
 use crate::units::{Id, Marked, UNIT, Units};
 use crate::world::{Look, World};
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -23,6 +23,11 @@ const AGAIN: u64 = 500_000_000;
 /// others.
 const FEW: usize = 16;
 const PART: usize = 8;
+/// Of the order's units that go out, one in so many takes one along of which nobody knows: much of that has to be written first. All of it
+/// at once, and what was just used waits for it and the room is not there in time.
+const ALONG: u32 = 4;
+/// After so many more that is written, and only the swap cache has it, which the kernel empties once nothing is left.
+const WRITTEN: usize = 32;
 
 /// What is to be done ahead of the program.
 #[derive(Debug, Clone, Copy)]
@@ -127,8 +132,12 @@ pub struct Memory {
     /// The number of who does.
     hand: Option<u32>,
     behind: Adviser<Range>,
-    /// Where the search for units that nobody knows goes on.
+    /// Where the search for units that nobody knows goes on; those that were found and are to go out; those that did of late; and units of
+    /// the order that went out since one did.
     unknown: u64,
+    leaving: VecDeque<Range>,
+    left: VecDeque<Range>,
+    went: u32,
     lies: Vec<Lies>,
     refused: Arc<AtomicU64>,
 }
@@ -165,6 +174,9 @@ impl Memory {
             hand: None,
             behind,
             unknown: 0,
+            leaving: VecDeque::new(),
+            left: VecDeque::new(),
+            went: 0,
             lies,
             refused,
         })
@@ -258,11 +270,14 @@ impl Memory {
         }
     }
 
-    /// Sends out so many units that are there and are not of the order, of mappings a part of which it goes through. While a program
-    /// had more room than it has now the kernel had no reason to take them, and now that what is left is not used up it has none. One
-    /// that is used all the same turns up, and is known then; so as not to miss many at once, the next call goes on where this one ends.
-    /// They, and whether all were looked at.
+    /// Has so many units go out, little by little, that are there and are not of the order, of mappings a part of which it goes through;
+    /// none while some still are to. While a program had more room than it has now the kernel had no reason to take them, and now that
+    /// what is left is not used up it has none. One that is used all the same turns up, and is known then; so as not to miss many at once,
+    /// the next call goes on where this one ends. They, and whether all were looked at.
     pub fn send_out_unknown(&mut self, order: &HashSet<Id>, most: usize) -> (Vec<Id>, bool) {
+        if !self.leaving.is_empty() {
+            return (Vec::new(), false);
+        }
         let maps = self.maps.within(0, u64::MAX).filter(|(_, file)| !file).map(|(map, _)| map);
         let maps: Vec<Range> = maps.filter(|map| map.at + map.len > self.unknown).collect();
         let mut sent = Vec::new();
@@ -279,7 +294,7 @@ impl Memory {
             let from = self.unknown;
             for range in beside.into_iter().filter(|range| range.at >= from) {
                 if self.peer.look(range, &mut self.lies).is_ok() && self.lies.contains(&Lies::Present) {
-                    self.behind.batch.push(range);
+                    self.leaving.push_back(range);
                     sent.extend(self.units.at(range.at));
                 }
                 if sent.len() == most {
@@ -290,6 +305,12 @@ impl Memory {
         }
         self.unknown = 0;
         (sent, true)
+    }
+
+    /// What was to go out and is not of an order stays: there is another order now.
+    pub fn keep_unknown(&mut self) {
+        self.leaving.clear();
+        self.left.clear();
     }
 
     /// Sends out all that it has of its own.
@@ -427,6 +448,11 @@ impl World for Memory {
         batch + self.ahead.waiting.load(Ordering::Acquire) + self.mapping.load(Ordering::Acquire)
     }
 
+    fn going(&mut self) -> u64 {
+        let batch: u64 = self.behind.batch.iter().map(self.behind.weight).sum();
+        batch + self.behind.waiting.load(Ordering::Acquire)
+    }
+
     fn release(&mut self, unit: Id, pages: u64) {
         self.due.set(unit, false);
         self.runs(unit, pages, |range, _, memory| memory.ahead.batch.push(Ask::There(There::Release(range))));
@@ -436,6 +462,17 @@ impl World for Memory {
         self.due.set(unit, false);
         let at = self.units.address(unit);
         self.behind.batch.extend(self.maps.within(at, UNIT).map(|(range, _)| range));
+        self.went += 1;
+        if self.went >= ALONG {
+            self.went = 0;
+            let next = self.leaving.pop_front();
+            self.behind.batch.extend(next);
+            self.left.extend(next);
+            if self.left.len() > WRITTEN || next.is_none() {
+                let written = self.left.pop_front();
+                self.ahead.batch.extend(written.map(|range| Ask::There(There::Release(range))));
+            }
+        }
     }
 
     fn is_at_work(&mut self, thread: u32) -> bool {
@@ -492,12 +529,16 @@ mod tests {
         while !all {
             let (some, done) = memory.send_out_unknown(&order, 10);
             assert!(some.len() <= 10 && (done || some.len() == 10));
+            if !some.is_empty() {
+                assert_eq!(memory.send_out_unknown(&order, 10), (Vec::new(), false), "these go first");
+            }
+            (0..ALONG as usize * some.len()).for_each(|_| memory.behind(units[0]));
             sent.extend(some);
             all = done;
         }
         assert!(units[40..].iter().all(|unit| sent.contains(unit)) && !sent.iter().any(|unit| order.contains(unit)));
         assert!(sent.iter().collect::<HashSet<_>>().len() == sent.len(), "each once");
-        assert_eq!(memory.behind.batch.len(), sent.len());
+        assert_eq!(memory.behind.batch.len(), (1 + ALONG as usize) * sent.len());
         let mut hardly = units[..8].iter().copied().collect();
         assert!(memory.send_out_unknown(&hardly, 10) == (Vec::new(), true), "it hardly goes there");
         hardly.clear();

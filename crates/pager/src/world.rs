@@ -32,6 +32,8 @@ pub trait World {
     fn coming(&mut self) -> u64;
     /// Bytes of swap that were asked for, and are not yet where they were to be put: in memory, or in its page table as well.
     fn under_way(&mut self) -> u64;
+    /// Bytes that were sent out and still wait for that.
+    fn going(&mut self) -> u64;
     /// Nobody used these, which were brought in: only the swap cache has them, which the kernel empties last. Have them leave.
     fn release(&mut self, unit: Id, pages: u64);
     /// Send it out.

@@ -15,7 +15,7 @@ const SELDOM: u64 = 8;
 /// Of laps, one in so many in which it is asked whether a unit was written to.
 const WRITES: u64 = 4;
 /// Kept units sent out at once when the kept part becomes smaller.
-const SWEEP: usize = 64;
+const SWEEP: usize = 16;
 
 impl Follow {
     /// Whether it is a place's turn: in one lap of so many, and each lap others'.
@@ -88,7 +88,7 @@ impl Follow {
     pub(super) fn ask(&mut self, world: &mut impl World) {
         // What is behind and not sent out yet is not ahead, too.
         let end = self.behind.max(self.front - self.len() / 2) + self.len() - 1;
-        let (calm, maps) = (self.keep.is_calm(), self.maps());
+        let (calm, maps, going) = (self.keep.is_calm(), self.maps(), world.going());
         for _ in 0..AT_ONCE {
             if self.outstanding >= self.window.bytes() || self.asked >= end {
                 break;
@@ -97,8 +97,11 @@ impl Follow {
                 if 4 * self.outstanding >= self.window.usual() {
                     break;
                 }
-                // It must not run dry, and so the kernel has to make room after all: too much is kept.
-                self.keep.over(UNIT);
+                // It must not run dry, and so the kernel has to make room after all: too much is kept, unless what makes it only waits for
+                // a disk that has to write.
+                if going < UNIT {
+                    self.keep.over(UNIT);
+                }
             }
             let index = self.index(self.asked);
             self.asked += 1;
@@ -181,6 +184,10 @@ impl Follow {
     /// Sends out what is not kept, wherever it is.
     pub(super) fn sweep(&mut self, world: &mut impl World) {
         let n = self.len();
+        // What was just used is not to wait for it.
+        if world.going() > self.window.usual() {
+            return;
+        }
         for _ in 0..SWEEP {
             if self.sweep.1 == 0 || self.part >= 1.0 {
                 break;

@@ -85,6 +85,9 @@ impl World for Machine {
     fn coming(&mut self) -> u64 {
         0
     }
+    fn going(&mut self) -> u64 {
+        0
+    }
     fn under_way(&mut self) -> u64 {
         0
     }

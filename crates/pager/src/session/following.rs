@@ -77,6 +77,7 @@ impl Session {
             self.memory.release(unit, absent);
         }
         self.memory.send_out_read_ahead(&order_has);
+        self.memory.keep_unknown();
         let mut follow = Follow::new(order, 0, now);
         follow.lap_took(self.lap_before);
         follow.survey(&mut self.memory);
