@@ -197,6 +197,7 @@ impl Follow {
         let balance = left - self.window.bytes().saturating_sub(self.outstanding) as i64;
         if !self.is_bursty() {
             self.keep.balance(balance);
+            self.keep.at_least(balance);
         } else if let Some((began, balance)) = self.balanced.replace((self.window.began(), balance))
             && began != self.window.began()
         {

@@ -40,7 +40,7 @@ pub struct Keep {
     /// What was left in a lap, where that is told, in all and how often it was looked at; and bytes that were brought in where there was
     /// nothing left.
     balance: (i64, i64),
-    /// The least that was left at any of them.
+    /// The least that was left at any moment.
     least: i64,
     over: u64,
     wary: u32,
@@ -83,6 +83,10 @@ impl Keep {
     /// So much is left before the kernel makes room by itself, or so much less than nothing.
     pub fn balance(&mut self, bytes: i64) {
         self.balance = (self.balance.0 + bytes, self.balance.1 + 1);
+    }
+
+    /// So much is, at one of the many moments of a lap.
+    pub fn at_least(&mut self, bytes: i64) {
         self.least = self.least.min(bytes);
     }
 
@@ -131,7 +135,7 @@ impl Keep {
         } else if looks > 0 {
             self.hurts = 0;
             // Half of it is taken at a time: what is kept from now on is there a lap later.
-            let more = (SPARE - sum / looks).max(-least);
+            let more = (SPARE - sum / looks).max(least.saturating_neg());
             self.slack = self.slack.saturating_add_signed(if more > 0 { more } else { more / 2 }).min(room / 2);
             self.settling = u8::from(more.unsigned_abs() > step / 8);
         } else if lost as f64 <= NOISE * kept as f64 {
@@ -186,6 +190,22 @@ mod tests {
         keep.balance(-3 * SPARE);
         keep.lap(room, 0);
         assert_eq!(keep.slack(), before + 3 * SPARE as u64);
+    }
+
+    #[test]
+    fn what_is_left_at_the_worst_moment_of_a_lap_counts_too() {
+        let (mut keep, room) = (Keep::default(), 600 << 20);
+        keep.lap(room, 0);
+        let before = keep.slack();
+        keep.balance(SPARE);
+        keep.at_least(-2 * SPARE);
+        keep.at_least(SPARE);
+        keep.lap(room, 0);
+        assert_eq!(keep.slack(), before + 2 * SPARE as u64);
+        keep.balance(SPARE);
+        keep.at_least(1);
+        keep.lap(room, 0);
+        assert_eq!(keep.slack(), before + 2 * SPARE as u64, "that was another lap's");
     }
 
     #[test]
