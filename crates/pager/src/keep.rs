@@ -1,7 +1,7 @@
-//! How much of a cycle is kept in memory. Of the room that there is, what is on its way in and what waits to go out needs a
-//! part, and so does what nobody can count (the swap cache's stale pages, the kernel's own). Where a control group tells what it has
-//! left, that last part is what leaves it next to nothing, at no moment of a lap less; else it is found by trying: smaller while nothing kept is lost, larger when it
-//! is. A little too much kept costs far more than a little too little.
+//! How much of a cycle is kept in memory. Of the room that there is, what is on its way in and what waits to go out needs a part, and so
+//! does what nobody can count (the swap cache's stale pages, the kernel's own). Where a control group tells what it has left, that last part
+//! is what leaves it next to nothing in the mean of a lap, and at no moment less; else it is found by trying: smaller while nothing kept is
+//! lost, larger when it is. A little too much kept costs far more than a little too little.
 
 /// At first, and at least.
 const SLACK: u64 = 16 << 20;

@@ -136,7 +136,7 @@ pub struct Memory {
     /// the order that went out since one did.
     unknown: u64,
     leaving: VecDeque<Range>,
-    left: VecDeque<Range>,
+    gone: VecDeque<Range>,
     went: u32,
     lies: Vec<Lies>,
     refused: Arc<AtomicU64>,
@@ -175,7 +175,7 @@ impl Memory {
             behind,
             unknown: 0,
             leaving: VecDeque::new(),
-            left: VecDeque::new(),
+            gone: VecDeque::new(),
             went: 0,
             lies,
             refused,
@@ -307,10 +307,24 @@ impl Memory {
         (sent, true)
     }
 
+    /// Sends out the next of them, and has one that was written meanwhile leave the swap cache, unless it is used again.
+    fn one_along(&mut self) {
+        let next = self.leaving.pop_front();
+        self.behind.batch.extend(next);
+        self.gone.extend(next);
+        if (self.gone.len() > WRITTEN || next.is_none())
+            && let Some(written) = self.gone.pop_front()
+            && self.peer.look(written, &mut self.lies).is_ok()
+            && !self.lies.contains(&Lies::Present)
+        {
+            self.ahead.batch.push(Ask::There(There::Release(written)));
+        }
+    }
+
     /// What was to go out and is not of an order stays: there is another order now.
     pub fn keep_unknown(&mut self) {
         self.leaving.clear();
-        self.left.clear();
+        self.gone.clear();
     }
 
     /// Sends out all that it has of its own.
@@ -465,13 +479,7 @@ impl World for Memory {
         self.went += 1;
         if self.went >= ALONG {
             self.went = 0;
-            let next = self.leaving.pop_front();
-            self.behind.batch.extend(next);
-            self.left.extend(next);
-            if self.left.len() > WRITTEN || next.is_none() {
-                let written = self.left.pop_front();
-                self.ahead.batch.extend(written.map(|range| Ask::There(There::Release(range))));
-            }
+            self.one_along();
         }
     }
 
