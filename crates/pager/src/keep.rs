@@ -15,9 +15,9 @@ const FAR: f64 = 0.25;
 /// The same of what was brought in where nothing was left: one unit now and then is no harm.
 const OVER: u64 = 8 << 20;
 const FAR_OVER: u64 = 4 * OVER;
-/// What is to be left in the mean of a lap, where that is told: it differs by half as much from one moment to the next. More, where it
-/// differs by more and would be less than nothing at some: the kernel takes forty pages for one then, and on a slow disk, of which what
-/// is written comes in between, that costs a lap or two.
+/// What is to be left in the mean of a lap, where that is told: it differs by half as much from one moment to the next. More where it
+/// differs by more, so that it is never less than nothing: the kernel takes forty pages for one then, and a slow disk needs a lap or two to
+/// bring them back.
 const SPARE: i64 = 1 << 20;
 /// Of the room, taken or given at a time.
 const STEP: f64 = 0.008;

@@ -87,6 +87,11 @@ impl<T: Send + 'static> Adviser<T> {
         Ok(Adviser { send: Some(send), thread: Some(thread), batch: Vec::new(), over, waiting, weight, took })
     }
 
+    /// What is to be done and is not, handed on or not yet.
+    fn pending(&self) -> u64 {
+        self.batch.iter().map(self.weight).sum::<u64>() + self.waiting.load(Ordering::Acquire)
+    }
+
     fn flush(&mut self) {
         if self.batch.is_empty() {
             return;
@@ -458,13 +463,11 @@ impl World for Memory {
     }
 
     fn under_way(&mut self) -> u64 {
-        let batch: u64 = self.ahead.batch.iter().map(self.ahead.weight).sum();
-        batch + self.ahead.waiting.load(Ordering::Acquire) + self.mapping.load(Ordering::Acquire)
+        self.ahead.pending() + self.mapping.load(Ordering::Acquire)
     }
 
     fn going(&mut self) -> u64 {
-        let batch: u64 = self.behind.batch.iter().map(self.behind.weight).sum();
-        batch + self.behind.waiting.load(Ordering::Acquire)
+        self.behind.pending()
     }
 
     fn release(&mut self, unit: Id, pages: u64) {

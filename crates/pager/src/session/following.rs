@@ -19,8 +19,8 @@ use std::time::Duration;
 const SURE: f64 = 0.7;
 /// Laps that were followed from which on an order is worth remembering.
 const PROVED: u64 = 3;
-/// Laps after which what is there and not of the cycle is looked for; and so much of it is sent out in a lap, one unit for so many of the
-/// cycle's: what is used all the same is missed until it turns up.
+/// Laps after which what is there and not of the cycle is looked for; and so much of it is found at a time, one unit for so many of the
+/// cycle's, and goes out before there is another search: what is used all the same is missed until it turns up.
 const SOUGHT: u64 = 2;
 const UNKNOWN: usize = 4;
 /// A lap is a gain when it takes less than this part of the time that one took without it: laps differ by chance.
