@@ -75,13 +75,16 @@ class Group:
 
 
 @contextlib.contextmanager
-def disk(profile, mounted=None):
-    """A slow disk: as swap, or with a file system on it."""
+def disk(profile, mounted=None, holds=None):
+    """A slow disk: as swap, or with a file system on it and a copy of a directory there, none of it in memory."""
     device = json.loads(tiermark("emulate", profile, "--size", "4GiB", "--name", "tm-bench", "--detach", "--json"))["device"]
     try:
         if mounted:
             subprocess.run(["mkfs.ext4", "-q", "-F", "-m", "0", device], check=True)
             mounted.mkdir(exist_ok=True)
+            subprocess.run(["mount", device, mounted], check=True)
+            shutil.copytree(holds, mounted / "store")
+            subprocess.run(["umount", mounted], check=True)
             subprocess.run(["mount", device, mounted], check=True)
         else:
             subprocess.run(["mkswap", device], check=True, capture_output=True)
@@ -223,13 +226,10 @@ def store():
 
 def turn(a, paged, tokens, mapped=False):
     """One turn on a disk of its own, with a runner of its own."""
+    at = store()
     mount = WORK / "mount" if mapped else None
-    with Group() as group, disk(a.profile, mount):
-        at = store()
-        if mapped:
-            shutil.copytree(at, mount / "store")
-            subprocess.run(["sync"], check=True)
-            at = mount / "store"
+    with Group() as group, disk(a.profile, mount, at):
+        at = mount / "store" if mapped else at
         group.limit(a.limit)
         with runner(a.kind, group, at, use_mmap=mapped) as one:
             pager = Pager(one.process.pid) if paged else None
@@ -538,7 +538,11 @@ def main():
     a = parser.parse_args()
     a.kind = {"ollama": Ollama, "llama-server": Server}[a.runner]
     atexit.register(shutil.rmtree, WORK, ignore_errors=True)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    def end(*_):
+        # What is put back then is not to be interrupted by a second one.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        sys.exit(143)
+    signal.signal(signal.SIGTERM, end)
     cases[a.case](a)
 
 
