@@ -14,7 +14,8 @@ use std::collections::{HashMap, HashSet};
 
 /// Units of which a thread may be ahead of what was asked for and still be where it is expected.
 const SLIP: i64 = 64;
-/// Predictability is judged over so long, in ns, and over so many units at least.
+/// Predictability is judged over so long, in ns, and over so many units at least. What is wanted again just after it was sent out is no
+/// better than what was not expected: the program came back, and not round.
 const SLICE: u64 = 500_000_000;
 const SLICE_UNITS: u32 = 24;
 /// More units that were not expected than this part of all that were touched, and the cycle is over. Units, not major faults: where all
@@ -249,11 +250,10 @@ impl Follow {
         let Some(d) = distance else {
             if major {
                 self.no_lap.1 += 1;
+                self.tally.unexpected += 1;
                 // Much of it was in memory while it was learned, and turns up now.
-                if self.tally.laps < 2 || unit.is_some_and(|unit| self.unknown.contains(&unit)) {
-                    self.tally.unexpected += 1;
-                } else {
-                    self.judge(unit.unwrap_or(Id::MAX - 1), false, major);
+                if self.tally.laps >= 2 && unit.is_none_or(|unit| !self.unknown.contains(&unit)) {
+                    self.judge(unit.unwrap_or(Id::MAX - 1), false);
                 }
                 if let Some(unit) = unit {
                     self.turned_up(unit);
@@ -264,7 +264,8 @@ impl Follow {
         let place = self.front + d;
         if d > self.reach() || -d > self.back() {
             if let Some(unit) = unit.filter(|_| major) {
-                self.judge(unit, false, major);
+                self.tally.unexpected += 1;
+                self.judge(unit, false);
             }
             if self.goes_on_at(place) {
                 self.jumped = Some(place);
@@ -275,7 +276,9 @@ impl Follow {
         if is_near {
             self.jump = None;
         }
-        self.judge(unit.unwrap_or(Id::MAX), true, major);
+        self.tally.expected += u64::from(major);
+        let early = major && self.early(place);
+        self.judge(unit.unwrap_or(Id::MAX), !early);
         if major {
             let index = self.index(place);
             let entry = self.cycle.get_mut(index);
@@ -289,7 +292,6 @@ impl Follow {
             if std::mem::take(&mut entry.skip) != 0 {
                 entry.home = false;
             }
-            self.early(place);
         }
         self.threads.insert(thread, (place, now));
         if d > 0 && is_near {
@@ -298,22 +300,21 @@ impl Follow {
     }
 
     /// A unit that was sent out may be wanted again: because a thread is further behind than was thought, or because the program
-    /// uses it in more places than one.
-    fn early(&mut self, place: i64) {
+    /// uses it in more places than one, or because it came back.
+    fn early(&mut self, place: i64) -> bool {
         let index = self.index(place);
         if place >= self.behind || self.cycle.get(index).rank < self.part {
-            return;
+            return false;
         }
         self.tally.early += 1;
         let (front, len) = (self.front, self.len());
         if self.lag.early(front - place, front, len, || self.cycle.is_early(index)) {
             self.cycle.keep_first(index);
         }
+        true
     }
 
-    fn judge(&mut self, unit: Id, expected: bool, major: bool) {
-        self.tally.expected += u64::from(expected && major);
-        self.tally.unexpected += u64::from(!expected);
+    fn judge(&mut self, unit: Id, expected: bool) {
         if !self.news.contains(&unit) {
             self.news.rotate_right(1);
             self.news[0] = unit;

@@ -220,6 +220,18 @@ fn a_thread_that_has_ended_holds_nothing_up() {
 }
 
 #[test]
+fn a_program_that_comes_back_is_let_go() {
+    // Piece by piece, each from its beginning, as a model is trained.
+    let order: Vec<Id> = (0..1600).collect();
+    let (mut follow, mut machine) = followed(&order);
+    touch(&mut follow, &mut machine, 0..1280);
+    for piece in (0..12).rev() {
+        touch(&mut follow, &mut machine, 100 * piece..100 * piece + 100);
+    }
+    assert!(follow.is_astray(), "{}", follow.inside());
+}
+
+#[test]
 fn less_and_more_room_are_taken_up() {
     let order: Vec<Id> = (0..1600).collect();
     let mut machine = Machine::new(1000);
