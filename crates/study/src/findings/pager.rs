@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_scan_that_reads_what_could_stay_is_told() {
-        // 3.94 laps a second were made of it (docs/pager.md).
+        // 3.94 laps a second were made of it with the pager.
         let found = said(&Run::of("load-swap", &[]).steps([scan(Order::Sequential)]), "pager-pays");
         assert_eq!(
             found[0].text,
