@@ -33,8 +33,6 @@ pub struct History {
     /// Of the last visits: the one before of the same unit, where that was as expected, and how many visits ago that was.
     outcomes: VecDeque<Option<(u64, u64)>>,
     hits: usize,
-    /// The distance of the last visit as expected from the one before of the same unit.
-    period: u64,
 }
 
 impl History {
@@ -54,9 +52,6 @@ impl History {
         }
         let seen = (before != NEVER && before >= self.base).then_some(before);
         let hit = seen.zip(self.expected).is_some_and(|(seen, expected)| seen.abs_diff(expected) <= NEAR);
-        if let Some(seen) = seen.filter(|_| hit) {
-            self.period = end - seen;
-        }
         // What was never there before speaks neither for nor against.
         if seen.is_some() {
             self.judge(seen.filter(|_| hit).map(|seen| (seen, end - seen)));
@@ -99,12 +94,14 @@ impl History {
     /// The cycle that the program is in, in the order of its last lap, and how long that took in ns; none while it does not
     /// repeat itself.
     pub fn cycle(&self, enough: f64) -> Option<(Vec<Id>, u64)> {
-        let steady = self.outcomes.iter().flatten().filter(|(_, ago)| ago.abs_diff(self.period) <= AGO).count();
+        let ago = || self.outcomes.iter().flatten().map(|(_, ago)| *ago);
+        let period = ago().next_back()?;
+        let steady = ago().filter(|ago| ago.abs_diff(period) <= AGO).count();
         let is_sure = self.predictable().min(steady as f64 / JUDGED as f64) >= enough;
-        if !is_sure || self.period < SHORTEST || self.period > self.log.len() as u64 {
+        if !is_sure || period < SHORTEST || period > self.log.len() as u64 {
             return None;
         }
-        let from = self.log.len() - self.period as usize;
+        let from = self.log.len() - period as usize;
         let time = self.log.back()?.1.saturating_sub(self.log.get(from)?.1);
         Some((self.log.iter().skip(from).map(|(id, _)| *id).collect(), time))
     }
