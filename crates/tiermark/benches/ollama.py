@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """The pager beside a real runner of models, against the plain kernel, in turns: what docs/pager.md's table holds.
 
-    sudo benches/ollama.py swap --pairs 5              from swap, 650 MiB, disk-425
-    sudo benches/ollama.py mapped --pairs 5            its weights mapped, a file on that disk
-    sudo benches/ollama.py held --quota 0.36           a board's processor
-    sudo benches/ollama.py limits|neighbour|fits|touch|prompt|phases|kills|big|floor
+    sudo crates/tiermark/benches/ollama.py swap --pairs 5              from swap, 650 MiB, disk-425
+    sudo crates/tiermark/benches/ollama.py mapped --pairs 5            its weights mapped, a file on that disk
+    sudo crates/tiermark/benches/ollama.py held --quota 0.36           a board's processor
+    sudo crates/tiermark/benches/ollama.py limits|neighbour|fits|touch|prompt|phases|kills|big|floor
 
 Needs tiermark (TIERMARK), ollama 0.6.8 (OLLAMA) or llama-server (LLAMA_SERVER), and a GGUF (MODEL) of random weights:
 `cargo run --release -p llm --example random -- FILE layers=12,embd=2048,ffn=5632,heads=16,kv_heads=16,vocab=32000`.
-Memory and processor are held by version 1 control groups. One line of JSON for each turn, then the medians.
+OLLAMA_STORE keeps Ollama's copy of it from one run to the next. Memory and processor are held by version 1 control groups. One line of JSON for each turn, then the medians.
 """
 import argparse, atexit, contextlib, ctypes, json, os, pathlib, random, re, shutil, signal, statistics, subprocess, sys, tempfile, threading, time
 import urllib.request
@@ -105,7 +105,12 @@ class Ollama:
 
     def request(self, tokens, prompt):
         body = {"model": "bench", "prompt": prompt, "raw": True, "options": {**self.options, "num_predict": tokens}}
-        return "/api/generate", body, lambda line: None if (one := json.loads(line))["done"] else one["response"]
+        def token(line):
+            one = json.loads(line)
+            if "error" in one:
+                raise RuntimeError(one["error"])
+            return None if one["done"] else one["response"]
+        return "/api/generate", body, token
 
 
 class Server:
@@ -226,7 +231,7 @@ def store():
 
 def turn(a, paged, tokens, mapped=False):
     """One turn on a disk of its own, with a runner of its own."""
-    at = store()
+    at = a.store
     mount = WORK / "mount" if mapped else None
     with Group() as group, disk(a.profile, mount, at):
         at = mount / "store" if mapped else at
@@ -256,7 +261,7 @@ def compared(a, mapped=False):
 
 
 def held(a):
-    at, turns = store(), []
+    at, turns = a.store, []
     def in_memory():
         with Group() as group, runner(a.kind, group, at, use_mmap=False) as one:
             group.quota(a.quota)
@@ -285,7 +290,7 @@ def limits(a):
     for _ in range(a.pairs):
         with Group() as group, disk(a.profile):
             group.limit(650)
-            with runner(a.kind, group, store(), use_mmap=False) as one:
+            with runner(a.kind, group, a.store, use_mmap=False) as one:
                 pager = Pager(one.process.pid)
                 def at(token):
                     if token in changes:
@@ -304,7 +309,7 @@ def neighbour(a):
     program = "import os,time; t=time.time(); b=bytearray()\nwhile len(b)<150*10**6: b+=os.urandom(1<<20)\nprint(time.time()-t,flush=True); time.sleep(30)"
     with Group() as group, disk(a.profile):
         group.limit(a.limit)
-        with runner(a.kind, group, store(), use_mmap=False) as one:
+        with runner(a.kind, group, a.store, use_mmap=False) as one:
             pager, seen = Pager(one.process.pid), {}
             def at(token):
                 if token == 60:
@@ -321,7 +326,7 @@ def neighbour(a):
 
 def fits(a):
     turns = []
-    with Group() as group, runner(a.kind, group, store(), use_mmap=False) as one:
+    with Group() as group, runner(a.kind, group, a.store, use_mmap=False) as one:
         for pair in range(a.pairs):
             for paged in (False, True) if pair % 2 == 0 else (True, False):
                 pager = Pager(one.process.pid) if paged else None
@@ -427,7 +432,7 @@ def prompt(a):
         for paged in (False, True) if pair % 2 == 0 else (True, False):
             with Group() as group, disk(a.profile):
                 group.limit(a.limit)
-                with runner(a.kind, group, store(), use_mmap=False, num_ctx=1024) as one:
+                with runner(a.kind, group, a.store, use_mmap=False, num_ctx=1024) as one:
                     pager = Pager(one.process.pid) if paged else None
                     decode(one, 30 if paged else 4)
                     times, _ = decode(one, 2, prompt=text)
@@ -444,20 +449,24 @@ def settings():
 
 
 def kills(a):
-    with Group() as group, runner(a.kind, group, store(), use_mmap=False) as one:
+    with Group() as group, runner(a.kind, group, a.store, use_mmap=False) as one:
         _, right = decode(one, 28)
     good = 0
     for round in range(a.pairs):
         with Group() as group, disk(a.profile):
             group.limit(a.limit)
-            with runner(a.kind, group, store(), use_mmap=False) as one:
+            with runner(a.kind, group, a.store, use_mmap=False) as one:
                 before, seen = settings(), {}
                 pager = Pager(one.process.pid)
                 def at(token, when=6 + round % 8):
                     if token == when:
                         pager.stop(signal.SIGKILL)
                         seen["token"] = token
-                _, text = decode(one, 28, at=at)
+                try:
+                    _, text = decode(one, 28, at=at)
+                except (RuntimeError, OSError) as ended:
+                    # By the kernel, for want of memory.
+                    text = str(ended)
                 held = text == right and settings() == before
                 good += held
                 tell(killed_at=seen.get("token"), right=text == right, settings_same=settings() == before)
@@ -537,12 +546,16 @@ def main():
     parser.add_argument("--runner", choices=("ollama", "llama-server"), default="ollama")
     a = parser.parse_args()
     a.kind = {"ollama": Ollama, "llama-server": Server}[a.runner]
+    if a.case == "mapped" and a.kind is Server:
+        parser.error("mapped: the slow disk holds Ollama's copy of the model; leave --runner out")
     atexit.register(shutil.rmtree, WORK, ignore_errors=True)
     def end(*_):
         # What is put back then is not to be interrupted by a second one.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         sys.exit(143)
     signal.signal(signal.SIGTERM, end)
+    # Before there is another group: it has one of its own.
+    a.store = store() if a.kind is Ollama and a.case not in ("touch", "phases", "big", "floor") else None
     cases[a.case](a)
 
 
