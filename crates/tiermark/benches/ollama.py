@@ -20,6 +20,7 @@ LLAMA_SERVER = os.environ.get("LLAMA_SERVER", "llama-server")
 MODEL = os.environ.get("MODEL", "random.gguf")
 MEMORY, CPU = pathlib.Path("/sys/fs/cgroup/memory/tm-bench"), pathlib.Path("/sys/fs/cgroup/cpu/tm-bench")
 WORK = pathlib.Path(tempfile.mkdtemp(prefix="tm-bench."))
+atexit.register(shutil.rmtree, WORK, ignore_errors=True)
 ENV = {**os.environ, "XDG_DATA_HOME": str(WORK / "data"), "HOME": str(WORK)}
 PORT, PERIOD_US = 11621, 100_000
 MIB = 1 << 20
@@ -548,7 +549,6 @@ def main():
     a.kind = {"ollama": Ollama, "llama-server": Server}[a.runner]
     if a.case == "mapped" and a.kind is Server:
         parser.error("mapped: the slow disk holds Ollama's copy of the model; leave --runner out")
-    atexit.register(shutil.rmtree, WORK, ignore_errors=True)
     def end(*_):
         # What is put back then is not to be interrupted by a second one.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
