@@ -146,10 +146,10 @@ fn sentence(curve: &Curve, today: &Today, rate: f64, unit: Unit) -> String {
     );
     let doubles = (1..STEPS).map(|step| lacks as f64 * step as f64 / STEPS as f64).find(|more| speed(*more) >= 2.0);
     let sentence = match doubles {
-        // What doubles it is as good as all.
-        Some(more) if more > 0.8 * lacks as f64 => format!("less than all that it lacks brings little: {whole}"),
-        Some(more) => format!("{} more doubles it; {whole}", amount(more)),
-        None => whole,
+        Some(more) if more <= 0.8 * lacks as f64 => format!("{} more doubles it; {whole}", amount(more)),
+        // What doubles it is as good as all, or is all.
+        _ if all >= 2.0 => format!("less than all that it lacks brings little: {whole}"),
+        _ => whole,
     };
     match curve.known.0 + curve.whole.0 / 50 < curve.whole.0 {
         true => format!(

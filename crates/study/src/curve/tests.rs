@@ -1,4 +1,5 @@
 use super::*;
+use basics::curve::Watched;
 
 const PAGE: u64 = 4096;
 const PAGES: u64 = 20_000;
@@ -174,4 +175,29 @@ fn what_was_not_seen_is_not_known() {
     let seen = at_today(0.3, missed(&curve, part(0.3)), 0.5);
     let known = |share| predict(&curve, &seen, change(0.3, share)).known;
     assert!(known(0.2) && !known(0.6) && known(1.01));
+}
+
+#[test]
+fn where_only_all_of_it_helps_that_is_said() {
+    let missed_each_second = 1e6 * PAGE as f64;
+    // To its very end, as a cycle has it, or a little before.
+    for falls in [0.9999, 0.95] {
+        let points = vec![
+            (Bytes(0), missed_each_second),
+            (part(falls - 0.001), missed_each_second),
+            (part(falls), 0.0),
+            (part(1.0), 0.0),
+        ];
+        let curve = Curve { points, known: part(falls), whole: part(1.0), touches: 1000 };
+        let watched = Watched {
+            limit: Some(part(0.6)),
+            asked: Vec::new(),
+            time: Nanos(6_000_000_000),
+            seen: Some((curve, at_today(0.6, missed_each_second, 0.8))),
+            trouble: None,
+            lost: 0,
+        };
+        let why = memory(&watched, 1.0, Unit::Passes).why;
+        assert!(why.starts_with("less than all that it lacks brings little: "), "{falls}: {why}");
+    }
 }
