@@ -78,6 +78,8 @@ pub struct Follow {
     balanced: Option<(u64, i64)>,
     /// For the cycle, and all that comes and goes with it; all there is where nothing says otherwise.
     room: u64,
+    /// How many are followed of this program: what is counted of all of it is of this one as much as of each other.
+    parts: u64,
     part: f32,
     keep: Keep,
     lag: Lag,
@@ -104,6 +106,23 @@ pub struct Follow {
     tally: Tally,
 }
 
+impl Tally {
+    /// Together with another, of which the laps' times are.
+    pub fn and(self, other: Tally) -> Tally {
+        Tally {
+            laps: self.laps + other.laps,
+            asked: self.asked + other.asked,
+            sent: self.sent + other.sent,
+            expected: self.expected + other.expected,
+            unexpected: self.unexpected + other.unexpected,
+            lost: self.lost + other.lost,
+            early: self.early + other.early,
+            lap: other.lap,
+            shortest: other.shortest,
+        }
+    }
+}
+
 impl Follow {
     /// Along these units, with the program at the first.
     pub fn new(order: &[Id], room: u64, now: u64) -> Self {
@@ -120,6 +139,7 @@ impl Follow {
             window: Window::new(now),
             balanced: None,
             room,
+            parts: 1,
             part: 0.0,
             keep: Keep::default(),
             lag: Lag::default(),
@@ -146,6 +166,13 @@ impl Follow {
     /// A lap took so long before it was followed, in ns.
     pub fn lap_took(&mut self, time: u64) {
         self.lap_before = Some(time);
+    }
+
+    /// It is one of so many parts of the same program.
+    pub fn beside(&mut self, parts: u64) {
+        self.parts = parts;
+        self.window.beside(parts);
+        self.keep.beside(parts);
     }
 
     fn len(&self) -> i64 {
@@ -231,7 +258,7 @@ impl Follow {
     }
 
     /// These were sent out without being known to be used: when they turn up the program is where it was.
-    pub fn may_turn_up(&mut self, units: Vec<Id>) {
+    pub fn may_turn_up(&mut self, units: &[Id]) {
         self.unknown.extend(units);
     }
 
@@ -251,8 +278,9 @@ impl Follow {
             if major {
                 self.no_lap.1 += 1;
                 self.tally.unexpected += 1;
-                // Much of it was in memory while it was learned, and turns up now.
-                if self.tally.laps >= 2 && unit.is_none_or(|unit| !self.unknown.contains(&unit)) {
+                // Much of it was in memory while it was learned, and turns up now; more where threads wait for each other.
+                let learned = if self.parts > 1 { SETTLED } else { 2 };
+                if self.tally.laps >= learned && unit.is_none_or(|unit| !self.unknown.contains(&unit)) {
                     self.judge(unit.unwrap_or(Id::MAX - 1), false);
                 }
                 if let Some(unit) = unit {
@@ -404,7 +432,7 @@ impl Follow {
                 return;
             }
             // What goes and what comes of a burst is as much as what is left: what was asked for and is not counted yet is no room.
-            let coming = world.coming() as i64;
+            let coming = (world.coming() / self.parts) as i64;
             self.left = self.left.map(|left| left - coming);
         }
         self.send_out(world, now);
@@ -415,7 +443,7 @@ impl Follow {
         // Where nothing is put into the page table nobody can say.
         let window = self.window.bytes();
         let is_asked_for = !self.window.is_in_burst(now) && self.outstanding >= window;
-        if !self.maps() || is_asked_for && world.under_way() <= window / ARRIVING {
+        if !self.maps() || is_asked_for && world.under_way() / self.parts <= window / ARRIVING {
             self.window.full();
         }
         let kept = self.kept();
@@ -556,4 +584,4 @@ impl Follow {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -1,8 +1,9 @@
 //! The order in which a program met its units, as far back as is worth remembering, and whether it repeats itself: the last
-//! visit of a unit says what came after it then, and so what comes now. Nothing is assumed of the order but that.
+//! visit of a unit says what came after it then, and so what comes now. Nothing is assumed of the order but that. It may be an order of
+//! all threads together, or one of each, where each goes through a part of its own at its own pace.
 
 use crate::units::Id;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 /// A unit that was visited so few visits ago is still being visited: threads are a few MB apart.
 const STILL: u64 = 48;
@@ -18,21 +19,122 @@ const JUDGED: usize = 96;
 const AGO: u64 = 2 * NEAR;
 /// The shortest cycle that is worth anything, 24 MiB.
 const SHORTEST: u64 = 96;
+/// Of one thread's part.
+const SHORTEST_PART: u64 = 16;
+/// Threads that are followed each by itself, at most.
+pub const MOST_PARTS: usize = 16;
+/// A unit that stayed in memory meanwhile was visited so many laps ago at most.
+const MOST_LAPS: u64 = 3;
+/// Visits by which a thread is judged for itself, at least; and those of what all know for which it is waited until each is known that
+/// seems to go on by itself. A thread counts that made at least one in so many of the visits, and a quarter of as many as the others did in the mean.
+const JUDGED_ALONE: usize = 24;
+const PATIENCE: u64 = 1000;
+const COUNTS: u64 = 32;
+/// What those threads visited, of all that was in as many visits as their laps together take.
+const MOST: f64 = 0.8;
+/// Threads remembered.
+const THREADS: usize = 64;
 const NEVER: u64 = u64::MAX;
+
+/// A visit.
+#[derive(Debug, Clone, Copy)]
+struct Visit {
+    unit: Id,
+    thread: u32,
+    /// Which of the thread's visits, and when, in tenths of ms; both begin again at 0 after the largest.
+    nth: u32,
+    at: u32,
+}
+
+/// A lap of a cycle: the units in their order, and what it took, in ns.
+pub type Lap = (Vec<Id>, u64);
 
 /// Visits in the order of time.
 #[derive(Debug, Default)]
 pub struct History {
-    log: VecDeque<(Id, u64)>,
+    log: VecDeque<Visit>,
     /// Number of the log's first visit.
     base: u64,
     /// By unit: the number of its last visit.
     last: Vec<u64>,
-    /// Where this visit was expected, if the program repeats itself.
+    /// How the visits of all threads follow each other, and those of each.
+    all: Sequence,
+    threads: HashMap<u32, Thread>,
+}
+
+/// A thread's own visits.
+#[derive(Debug, Default)]
+struct Thread {
+    visits: u32,
+    /// The number of the last one among all.
+    last: u64,
+    sequence: Sequence,
+}
+
+/// Whether visits come as those before did.
+#[derive(Debug, Default)]
+struct Sequence {
+    /// Where the next visit was before, if the program repeats itself.
     expected: Option<u64>,
+    /// Visits, and those of them that were judged.
+    visits: u64,
+    judged: u64,
     /// Of the last visits: the one before of the same unit, where that was as expected, and how many visits ago that was.
     outcomes: VecDeque<Option<(u64, u64)>>,
     hits: usize,
+}
+
+impl Sequence {
+    /// The visit of this number is of a unit that is known: of one that was visited last by the one of that number, if that belongs to
+    /// the same sequence.
+    fn visit(&mut self, seen: Option<u64>, number: u64) {
+        let hit = seen.zip(self.expected).is_some_and(|(seen, expected)| seen.abs_diff(expected) <= NEAR);
+        self.outcomes.push_back(seen.filter(|_| hit).map(|seen| (seen, number - seen)));
+        self.hits += usize::from(hit);
+        self.judged += 1;
+        if self.outcomes.len() > JUDGED {
+            self.hits -= usize::from(self.outcomes.pop_front().flatten().is_some());
+        }
+        // One that is elsewhere does not end what was expected: the next may go on.
+        self.expected = seen.map(|seen| seen + 1).or(self.expected);
+    }
+
+    /// Of so many visits, the part that were as expected, as far as they went forth through what was: a program that turns round and comes
+    /// the same way meets its units near to where they were expected, too, one by one in the wrong direction.
+    fn predictable(&self, of: usize) -> f64 {
+        let (mut forth, mut before) = (0, None);
+        for now in self.outcomes.iter().flatten().map(|(seen, _)| *seen as i64) {
+            forth += before.map_or(0, |before: i64| (now - before).clamp(-(NEAR as i64), NEAR as i64));
+            before = Some(now);
+        }
+        self.hits.min(forth.max(0) as usize) as f64 / of.max(1) as f64
+    }
+
+    /// Visits of a lap, where enough of so many say so.
+    fn period(&self, enough: f64, of: usize) -> Option<u64> {
+        let ago = || self.outcomes.iter().flatten().map(|(_, ago)| *ago);
+        let period = ago().next_back()?;
+        let steady = ago().filter(|ago| ago.abs_diff(period) <= AGO).count();
+        (self.predictable(of).min(steady as f64 / of as f64) >= enough).then_some(period)
+    }
+}
+
+impl Thread {
+    /// Visits of a lap of its own. While others are late, what it uses may stay in memory for a lap: the visits of a lap are more or fewer
+    /// then, and some are of a unit that was visited two laps ago.
+    fn period(&self, enough: f64) -> Option<u64> {
+        let judged = self.sequence.outcomes.len();
+        if judged < JUDGED_ALONE || self.sequence.predictable(judged) < enough {
+            return None;
+        }
+        let mut ago: Vec<u64> = self.sequence.outcomes.iter().flatten().map(|(_, ago)| *ago).collect();
+        ago.sort_unstable();
+        let period = *ago.get(ago.len() / 4)?;
+        let laps = |ago: u64| (1..=MOST_LAPS).map(move |laps| (laps * period, ago));
+        let is_near = |(laps, ago): (u64, u64)| ago.abs_diff(laps) <= laps / 4;
+        let steady = ago.iter().filter(|ago| laps(**ago).any(is_near)).count();
+        (period >= SHORTEST_PART && steady as f64 >= enough * judged as f64).then_some(period)
+    }
 }
 
 impl History {
@@ -40,9 +142,9 @@ impl History {
         self.base + self.log.len() as u64
     }
 
-    /// A unit is touched, at this time in ns. False when that goes on from before.
-    pub fn visit(&mut self, id: Id, now: u64) -> bool {
-        let index = id as usize;
+    /// A unit is touched by a thread, at this time in ns. False when that goes on from before.
+    pub fn visit(&mut self, unit: Id, thread: u32, now: u64) -> bool {
+        let index = unit as usize;
         if self.last.len() <= index {
             self.last.resize(index + 1, NEVER);
         }
@@ -50,16 +152,25 @@ impl History {
         if before != NEVER && end - before <= STILL {
             return false;
         }
-        let seen = (before != NEVER && before >= self.base).then_some(before);
-        let hit = seen.zip(self.expected).is_some_and(|(seen, expected)| seen.abs_diff(expected) <= NEAR);
+        self.all.visits += 1;
+        let own = self.threads.entry(thread).or_default();
+        own.sequence.visits += 1;
+        let nth = own.visits;
+        (own.visits, own.last) = (nth.wrapping_add(1), end);
         // What was never there before speaks neither for nor against.
-        if seen.is_some() {
-            self.judge(seen.filter(|_| hit).map(|seen| (seen, end - seen)));
+        if before != NEVER
+            && let Some(at) = before.checked_sub(self.base)
+        {
+            let seen = self.log[at as usize];
+            self.all.visit(Some(before), end);
+            own.sequence.visit((seen.thread == thread && seen.nth < nth).then_some(seen.nth.into()), nth.into());
         }
-        // One that is new, or elsewhere, does not end what was expected: the next may go on.
-        self.expected = seen.map(|seen| seen + 1).or(self.expected);
+        if self.threads.len() > THREADS {
+            let oldest = self.threads.iter().min_by_key(|(_, thread)| thread.last).map(|(thread, _)| *thread);
+            oldest.map(|oldest| self.threads.remove(&oldest));
+        }
         self.last[index] = end;
-        self.log.push_back((id, now));
+        self.log.push_back(Visit { unit, thread, nth, at: (now / 100_000) as u32 });
         if self.log.len() > LONGEST {
             self.log.pop_front();
             self.base += 1;
@@ -67,43 +178,102 @@ impl History {
         true
     }
 
-    fn judge(&mut self, hit: Option<(u64, u64)>) {
-        self.outcomes.push_back(hit);
-        self.hits += usize::from(hit.is_some());
-        if self.outcomes.len() > JUDGED {
-            self.hits -= usize::from(self.outcomes.pop_front().flatten().is_some());
-        }
+    /// Part of the last visits that were as expected, of all together or of each thread by itself.
+    pub fn predictable(&self) -> f64 {
+        let most = self.most();
+        let alone: f64 = most.iter().map(|one| one.sequence.predictable(1)).sum();
+        let judged: usize = most.iter().map(|one| one.sequence.outcomes.len()).sum();
+        self.all.predictable(JUDGED).max(alone / judged.max(JUDGED) as f64)
     }
 
-    /// Part of the last visits that were as expected, as far as they went forth through what was: a program that turns round and comes
-    /// the same way meets its units near to where they were expected, too, one by one in the wrong direction.
-    pub fn predictable(&self) -> f64 {
-        let (mut forth, mut before) = (0, None);
-        for now in self.outcomes.iter().flatten().map(|(seen, _)| *seen as i64) {
-            forth += before.map_or(0, |before: i64| (now - before).clamp(-(NEAR as i64), NEAR as i64));
-            before = Some(now);
-        }
-        self.hits.min(forth.max(0) as usize) as f64 / JUDGED as f64
+    /// The threads that made the visits since it was last in doubt, but for a few.
+    fn most(&self) -> Vec<&Thread> {
+        let all = self.all.visits;
+        let count = |one: &&Thread| one.sequence.visits > 0 && COUNTS * one.sequence.visits >= all;
+        let threads = self.threads.values().filter(count).count() as u64;
+        self.threads.values().filter(count).filter(|one| 4 * threads * one.sequence.visits >= all).collect()
     }
 
     /// It comes to what it knows, and hardly anything was as expected.
     pub fn is_chance(&self) -> bool {
-        self.outcomes.len() == JUDGED && self.predictable() < 0.25
+        self.all.outcomes.len() == JUDGED && self.predictable() < 0.25
     }
 
-    /// The cycle that the program is in, in the order of its last lap, and how long that took in ns; none while it does not
-    /// repeat itself.
-    pub fn cycle(&self, enough: f64) -> Option<(Vec<Id>, u64)> {
-        let ago = || self.outcomes.iter().flatten().map(|(_, ago)| *ago);
-        let period = ago().next_back()?;
-        let steady = ago().filter(|ago| ago.abs_diff(period) <= AGO).count();
-        let is_sure = self.predictable().min(steady as f64 / JUDGED as f64) >= enough;
-        if !is_sure || period < SHORTEST || period > self.log.len() as u64 {
+    /// The cycles that the program is in, each in the order of its last lap: one of all threads, or one of each where each goes on as it
+    /// did before, whatever the others do meanwhile. None while it does not repeat itself.
+    pub fn cycles(&self, enough: f64) -> Vec<Lap> {
+        match self.parts(enough) {
+            Parts::None => self.cycle(enough).into_iter().collect(),
+            Parts::Unknown => Vec::new(),
+            Parts::Some(periods) => {
+                periods.into_iter().filter_map(|(thread, period)| self.lap_of(thread, period)).collect()
+            }
+        }
+    }
+
+    fn cycle(&self, enough: f64) -> Option<Lap> {
+        let period = self.all.period(enough, JUDGED)?;
+        if period < SHORTEST || period > self.log.len() as u64 {
             return None;
         }
         let from = self.log.len() - period as usize;
-        let time = self.log.back()?.1.saturating_sub(self.log.get(from)?.1);
-        Some((self.log.iter().skip(from).map(|(id, _)| *id).collect(), time))
+        Some(lap(self.log.range(from..)))
+    }
+
+    fn parts(&self, enough: f64) -> Parts {
+        let most = self.most();
+        if most.len() < 2 {
+            return Parts::None;
+        }
+        let (hits, judged) = most
+            .iter()
+            .map(|one| &one.sequence)
+            .fold((0, 0), |(hits, judged), one| (hits + one.hits, judged + one.outcomes.len()));
+        // Each by itself: together they were so by chance, at best.
+        let goes_on = hits as f64 >= enough * judged as f64;
+        if goes_on && self.all.judged < PATIENCE && most.iter().any(|one| one.period(enough).is_none()) {
+            return Parts::Unknown;
+        }
+        let mut periods: Vec<(u32, u64)> = Vec::new();
+        periods.extend(self.threads.iter().filter_map(|(thread, own)| Some((*thread, own.period(enough)?))));
+        // By the thread, so that it is the same whenever it is asked.
+        periods.sort_unstable();
+        let together: u64 = periods.iter().map(|(_, period)| period).sum();
+        if !(2..=MOST_PARTS).contains(&periods.len()) || together < SHORTEST || together > self.log.len() as u64 {
+            return Parts::None;
+        }
+        let among = self.log.iter().rev().take(together as usize);
+        let theirs = among.filter(|visit| periods.iter().any(|(thread, _)| *thread == visit.thread)).count();
+        if theirs as f64 >= MOST * together as f64 { Parts::Some(periods) } else { Parts::None }
+    }
+
+    /// The cycle of one thread alone.
+    pub fn cycle_of(&self, thread: u32, enough: f64) -> Option<Lap> {
+        let own = self.threads.get(&thread).filter(|own| own.sequence.outcomes.len() == JUDGED)?;
+        self.lap_of(thread, own.period(enough)?)
+    }
+
+    /// The last visits of a thread, so many.
+    fn lap_of(&self, thread: u32, period: u64) -> Option<Lap> {
+        let own = || self.log.iter().rev().filter(|visit| visit.thread == thread).take(period as usize);
+        let mut visits: Vec<&Visit> = own().collect();
+        visits.reverse();
+        (visits.len() as u64 == period).then(|| lap(visits.into_iter()))
+    }
+
+    /// For whoever wants to know why.
+    pub fn inside(&self) -> String {
+        let of = |name: String, one: &Sequence| {
+            format!("{name} {} visits, {} of {} as expected", one.visits, one.hits, one.outcomes.len())
+        };
+        let mut all = vec![of("all".to_owned(), &self.all)];
+        all.extend(
+            self.threads
+                .iter()
+                .filter(|(_, one)| one.sequence.visits > 0)
+                .map(|(thread, one)| of(thread.to_string(), &one.sequence)),
+        );
+        all.join("; ")
     }
 
     /// Visits so far.
@@ -113,9 +283,25 @@ impl History {
 
     /// What comes now is judged afresh; what was visited is still known.
     pub fn doubt(&mut self) {
-        self.outcomes.clear();
-        (self.hits, self.expected) = (0, None);
+        self.all = Sequence::default();
+        self.threads.values_mut().for_each(|thread| thread.sequence = Sequence::default());
     }
+}
+
+/// Whether threads go each through a part of its own.
+enum Parts {
+    None,
+    /// It seems so, and some were not seen for long enough.
+    Unknown,
+    /// These, with the visits of a lap of each.
+    Some(Vec<(u32, u64)>),
+}
+
+fn lap<'a>(visits: impl Iterator<Item = &'a Visit> + Clone) -> Lap {
+    let mut times = visits.clone().map(|visit| visit.at);
+    let first = times.next().unwrap_or(0);
+    let took = times.last().unwrap_or(first).wrapping_sub(first);
+    (visits.map(|visit| visit.unit).collect(), u64::from(took) * 100_000)
 }
 
 #[cfg(test)]
@@ -128,28 +314,29 @@ mod tests {
     fn a_cycle_is_known_soon_after_it_begins_again() {
         let mut history = History::default();
         let order: Vec<Id> = (0..2000).map(|i| (i * 37) % 2000).collect();
-        order.iter().for_each(|id| assert!(history.visit(*id, u64::from(*id))));
-        assert!(history.cycle(0.75).is_none());
-        order.iter().take(90).for_each(|id| assert!(history.visit(*id, 0)));
-        let (cycle, _) = history.cycle(0.75).unwrap();
+        order.iter().for_each(|id| assert!(history.visit(*id, 1, u64::from(*id))));
+        assert!(history.cycles(0.75).is_empty());
+        order.iter().take(90).for_each(|id| assert!(history.visit(*id, 1, 0)));
+        let (cycle, _) = history.cycles(0.75).remove(0);
         assert_eq!((cycle.len(), cycle[1910], cycle[0]), (2000, order[0], order[90]));
-        assert!(!history.visit(order[89], 0), "it is still there");
+        assert!(!history.visit(order[89], 1, 0), "it is still there");
     }
 
     #[test]
     fn two_threads_in_disorder_repeat_themselves_all_the_same() {
         let mut history = History::default();
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
+        let mut threads = Xoshiro256PlusPlus::seed_from_u64(5);
         for _ in 0..3 {
             for block in 0..250u64 {
                 let turn = rng.next_u64() % 8;
                 for i in 0..8 {
-                    history.visit((block * 8 + (i + turn) % 8) as Id, 0);
+                    history.visit((block * 8 + (i + turn) % 8) as Id, (threads.next_u64() % 2) as u32, 0);
                 }
             }
         }
         assert!(history.predictable() > 0.9, "{}", history.predictable());
-        assert!(history.cycle(0.75).unwrap().0.len().abs_diff(2000) < 16);
+        assert!(history.cycles(0.75)[0].0.len().abs_diff(2000) < 16);
     }
 
     #[test]
@@ -158,11 +345,11 @@ mod tests {
         let mut most = 0f64;
         for lap in 0..6 {
             for id in 0..2000 {
-                history.visit(if lap % 2 == 0 { id } else { 1999 - id }, 0);
+                history.visit(if lap % 2 == 0 { id } else { 1999 - id }, 1, 0);
                 most = most.max(history.predictable());
             }
         }
-        assert!(most < 0.7 && history.cycle(0.7).is_none(), "{most}");
+        assert!(most < 0.7 && history.cycles(0.7).is_empty(), "{most}");
     }
 
     #[test]
@@ -173,11 +360,48 @@ mod tests {
             for layer in 0..40u32 {
                 let layer = if lap % 2 == 0 { layer } else { 39 - layer };
                 for unit in 0..64 {
-                    history.visit(64 * layer + unit, 0);
-                    assert!(history.cycle(0.7).is_none(), "lap {lap}, layer {layer}");
+                    history.visit(64 * layer + unit, 1, 0);
+                    assert!(history.cycles(0.7).is_empty(), "lap {lap}, layer {layer}");
                 }
             }
         }
+    }
+
+    #[test]
+    fn each_thread_may_have_a_part_of_its_own() {
+        // Four, of which none is ever twice as far before another.
+        let mut history = History::default();
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);
+        let mut at = [0u32; 4];
+        let found = (0..8000).find(|now| {
+            let thread = (rng.next_u64() % 5).min(3) as u32;
+            let place = &mut at[thread as usize];
+            history.visit(1000 * thread + *place * 7 % 500, thread, now * 1_000_000);
+            *place += 1;
+            !history.cycles(0.7).is_empty()
+        });
+        // The first three are half as quick as the last: theirs is the time that it takes.
+        assert!((2500..3200).contains(&found.unwrap()), "{found:?} {at:?}");
+        let cycles = history.cycles(0.7);
+        assert_eq!(cycles.len(), 4);
+        for (thread, (order, time)) in cycles.iter().enumerate() {
+            assert_eq!(order.len(), 500, "{thread}");
+            assert!(order.windows(2).all(|two| (two[0] + 7) % 500 == two[1] % 500), "{thread}");
+            assert!((500_000_000..8_000_000_000).contains(time), "{time}");
+        }
+    }
+
+    #[test]
+    fn threads_that_share_a_part_have_one_order() {
+        // Others each lap, as a model runner takes them.
+        let mut history = History::default();
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(4);
+        for lap in 0..3 {
+            for unit in 0..1000 {
+                history.visit(unit, 2 * lap + (rng.next_u64() % 2) as u32, 0);
+            }
+        }
+        assert_eq!(history.cycles(0.7).len(), 1);
     }
 
     #[test]
@@ -186,7 +410,7 @@ mod tests {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(2);
         let mut most = 0f64;
         for _ in 0..40_000 {
-            history.visit((rng.next_u64() % 4000) as Id, 0);
+            history.visit((rng.next_u64() % 4000) as Id, (rng.next_u64() % 2) as u32, 0);
             most = most.max(history.predictable());
         }
         assert!(most < 0.2, "{most}");

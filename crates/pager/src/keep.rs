@@ -70,6 +70,11 @@ impl Default for Keep {
 }
 
 impl Keep {
+    /// It is one of so many cycles below the same limit.
+    pub fn beside(&mut self, cycles: u64) {
+        *self = Keep { slack: (SLACK / cycles).max(LEAST), ..Keep::default() };
+    }
+
     /// Bytes to keep of so much room, when so much of it is needed for what comes and goes.
     pub fn bytes(&self, room: u64, moving: u64) -> u64 {
         room.saturating_sub(moving + self.slack)

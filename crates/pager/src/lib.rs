@@ -22,6 +22,7 @@ mod penance;
 mod quota;
 mod room;
 mod session;
+mod streams;
 mod tree;
 mod units;
 mod window;

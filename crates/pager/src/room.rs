@@ -2,9 +2,9 @@
 //! the tightest limit beyond what was counted of the cycle itself.
 
 use crate::counts::resident;
-use crate::follow::Follow;
 use crate::limits::{Limit, Limits};
 use crate::memory::Memory;
+use crate::streams::Streams;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::time::Instant;
@@ -119,7 +119,7 @@ impl Room {
     }
 
     /// Bytes of it for this cycle, of a process that met a fault last at `active`; none where nothing limits it.
-    pub fn measure(&mut self, follow: &Follow, memory: &mut Memory, active: u64, now: u64) -> Option<u64> {
+    pub fn measure(&mut self, follow: &Streams, memory: &mut Memory, active: u64, now: u64) -> Option<u64> {
         self.measured_at = now;
         let limit = self.limits.tightest()?;
         let before = self.tightest.replace(limit);
@@ -136,7 +136,7 @@ impl Room {
 
     /// What is of the cycle is counted now and then; in between it has become so much more or less as the process has, and others
     /// show as what is held beyond that. While nothing happens, nothing needs to be counted.
-    fn counted(&mut self, limit: &Limit, follow: &Follow, memory: &mut Memory, active: u64, now: u64) -> u64 {
+    fn counted(&mut self, limit: &Limit, follow: &Streams, memory: &mut Memory, active: u64, now: u64) -> u64 {
         let (resident, cycle) = (resident(self.pid, memory.page()), follow.bytes());
         let is_other = self.held.is_none_or(|held| OTHER * cycle.abs_diff(held.cycle) > cycle);
         if let Some(held) = self.held {

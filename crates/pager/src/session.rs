@@ -11,13 +11,14 @@ pub use standing::Standing;
 use crate::after::RENEWED;
 use crate::beside::Beside;
 use crate::counts::{Counts, anonymous, brought_by_a_fault, reads_files};
-use crate::follow::{Follow, Tally};
+use crate::follow::Tally;
 use crate::history::History;
 use crate::known::Known;
 use crate::memory::Memory;
 use crate::penance::Penance;
 use crate::quota::Quota;
 use crate::room::Room;
+use crate::streams::Streams;
 use crate::units::Id;
 use serde::Serialize;
 use std::collections::HashSet;
@@ -94,7 +95,12 @@ pub struct Session {
     rose: u64,
     /// Its processor time at a moment, in ns.
     ran: (u64, u64),
-    follow: Option<Follow>,
+    follow: Option<Streams>,
+    /// Threads that met unknown units since it was looked whether there is an order in them.
+    strangers: HashSet<u32>,
+    /// Units that were sent out because nobody knew of them; and those of them that other threads wanted back since.
+    sent: HashSet<Id>,
+    missed: u32,
     total: Tally,
     /// Bytes brought in up to a moment, and a second since the moment before.
     brought: (u64, u64),
@@ -166,6 +172,9 @@ impl Session {
             rose: 0,
             ran: (0, 0),
             follow: None,
+            strangers: HashSet::new(),
+            sent: HashSet::new(),
+            missed: 0,
             total: Tally::default(),
             brought: (0, 0),
             bringing: 0.0,
@@ -360,7 +369,7 @@ impl Session {
     }
 
     fn tally(&self) -> Tally {
-        self.follow.as_ref().map_or(self.total, |follow| sum(self.total, follow.tally()))
+        self.follow.as_ref().map_or(self.total, |follow| self.total.and(follow.tally()))
     }
 
     /// Whether it ran for this part, one in so many, of the time since this was asked last; none once it has ended.
@@ -401,21 +410,7 @@ impl Session {
     /// For whoever wants to know why.
     pub fn inside(&self) -> String {
         let history = format!("visits {} predictable {:.2}", self.history.visits(), self.history.predictable());
-        self.follow.as_ref().map_or(history, Follow::inside)
-    }
-}
-
-fn sum(a: Tally, b: Tally) -> Tally {
-    Tally {
-        laps: a.laps + b.laps,
-        asked: a.asked + b.asked,
-        sent: a.sent + b.sent,
-        expected: a.expected + b.expected,
-        unexpected: a.unexpected + b.unexpected,
-        lost: a.lost + b.lost,
-        early: a.early + b.early,
-        lap: b.lap,
-        shortest: b.shortest,
+        self.follow.as_ref().map_or(history, Streams::inside)
     }
 }
 

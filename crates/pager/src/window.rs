@@ -2,9 +2,11 @@
 //! bursts, because its control group has a quota of processor time, would use that up at once and wait for the disk, which had nothing
 //! to do while it was held; for such a one it grows to what a burst uses.
 
-/// Of the room: this part, at least and at most, where nothing pauses; and the most of all.
+/// Of the room: this part, at least and at most, where nothing pauses; and the most of all. The least of several that are asked for
+/// together is less, and never below a few pieces of it.
 const PART: u64 = 168;
 const LEAST: u64 = 3 << 20;
+const PIECES: u64 = 1 << 20;
 const USUAL: u64 = 16 << 20;
 const MOST_PART: u64 = 14;
 /// No fault for so long is a pause, in ns.
@@ -31,6 +33,7 @@ const BURSTY: f64 = 1.5;
 /// The window.
 #[derive(Debug)]
 pub struct Window {
+    least: u64,
     usual: u64,
     most: u64,
     bytes: u64,
@@ -73,6 +76,7 @@ impl Window {
     pub fn new(now: u64) -> Self {
         let span = Span { began: now, ..Span::default() };
         Window {
+            least: LEAST,
             usual: 0,
             most: 0,
             bytes: 0,
@@ -90,9 +94,14 @@ impl Window {
         }
     }
 
+    /// It is one of so many on the same disk.
+    pub fn beside(&mut self, windows: u64) {
+        self.least = (LEAST / windows).max(PIECES);
+    }
+
     /// There is so much room for the cycle.
     pub fn room(&mut self, room: u64) {
-        self.usual = (room / PART).clamp(LEAST, USUAL);
+        self.usual = (room / PART).clamp(self.least, USUAL);
         self.most = (room / MOST_PART).max(self.usual);
         self.bytes = self.bytes.clamp(self.usual, self.most);
     }

@@ -88,7 +88,7 @@ impl Follow {
     pub(super) fn ask(&mut self, world: &mut impl World) {
         // What is behind and not sent out yet is not ahead, too.
         let end = self.behind.max(self.front - self.len() / 2) + self.len() - 1;
-        let (calm, maps, going) = (self.keep.is_calm(), self.maps(), world.going());
+        let (calm, maps, going) = (self.keep.is_calm(), self.maps(), world.going() / self.parts);
         for _ in 0..AT_ONCE {
             if self.outstanding >= self.window.bytes() || self.asked >= end {
                 break;
@@ -185,7 +185,7 @@ impl Follow {
     pub(super) fn sweep(&mut self, world: &mut impl World) {
         let n = self.len();
         // What was just used is not to wait for it.
-        if world.going() > self.window.usual() {
+        if world.going() / self.parts > self.window.usual() {
             return;
         }
         for _ in 0..SWEEP {

@@ -5,14 +5,14 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use std::collections::{HashMap, HashSet, VecDeque};
 
 /// A machine whose kernel drops what was used longest ago, and a program that touches units.
-struct Machine {
+pub(crate) struct Machine {
     room: usize,
     /// By unit: when it was used last; those in memory.
     used: HashMap<Id, u64>,
     mapped: HashSet<Id>,
     order: VecDeque<(Id, u64)>,
-    now: u64,
-    read: u64,
+    pub(crate) now: u64,
+    pub(crate) read: u64,
     /// Those that the program changes each time, and how often such a one went out.
     changed: HashSet<Id>,
     written: u64,
@@ -26,7 +26,7 @@ struct Machine {
 }
 
 impl Machine {
-    fn new(room: usize) -> Self {
+    pub(crate) fn new(room: usize) -> Self {
         Machine {
             room,
             used: HashMap::new(),
@@ -49,6 +49,12 @@ impl Machine {
             self.bring(*unit);
             self.mapped.insert(*unit);
         }
+    }
+
+    /// The program touches a unit: whether it meets a fault, and whether that is a major one.
+    pub(crate) fn touch(&mut self, unit: Id) -> (bool, bool) {
+        let was = self.bring(unit);
+        (self.mapped.insert(unit), !was)
     }
 
     fn bring(&mut self, unit: Id) -> bool {
@@ -113,14 +119,13 @@ impl World for Machine {
 fn touch(follow: &mut Follow, machine: &mut Machine, units: impl IntoIterator<Item = Id>) -> u32 {
     let mut majors = 0;
     for unit in units {
-        let was = machine.bring(unit);
-        if !machine.mapped.insert(unit) {
-            // No fault at all.
+        let (fault, major) = machine.touch(unit);
+        if !fault {
             continue;
         }
-        majors += u32::from(!was);
+        majors += u32::from(major);
         let now = machine.now * 600_000;
-        follow.fault(Some(unit), 1, !was, now);
+        follow.fault(Some(unit), 1, major, now);
         follow.act(machine, now);
     }
     majors
@@ -294,7 +299,7 @@ fn what_was_sent_out_to_see_whether_it_is_used_speaks_against_nothing() {
     let after_two_laps = |may_turn_up: Vec<Id>| {
         let (mut follow, mut machine) = followed(&order);
         laps(2, &mut follow, &mut machine, &order);
-        follow.may_turn_up(may_turn_up);
+        follow.may_turn_up(&may_turn_up);
         touch(&mut follow, &mut machine, stray());
         (follow, machine)
     };

@@ -1,14 +1,16 @@
 //! Following, as a part of a process's care: when it begins, what it is told and given while it goes on, and when it ends because it is
 //! no gain or the program is elsewhere.
 
-use super::{ENOUGH, Mode, SECOND, Session, sum};
+use super::{ENOUGH, Mode, SECOND, Session};
 use crate::counts::WORTH_READ;
 use crate::folios::with_folios;
-use crate::follow::{Follow, Tally};
+use crate::follow::Tally;
 use crate::groups::Groups;
+use crate::history::{Lap, MOST_PARTS};
 use crate::known::Known;
 use crate::quota::Quota;
 use crate::room::Room;
+use crate::streams::Streams;
 use crate::units::{Id, UNIT};
 use crate::world::World;
 use std::collections::HashSet;
@@ -23,11 +25,15 @@ const PROVED: u64 = 3;
 /// cycle's, and goes out before there is another search: what is used all the same is missed until it turns up.
 const SOUGHT: u64 = 2;
 const UNKNOWN: usize = 4;
+/// One in so many of them that another thread wants back, and it is not tried again.
+const MISSED: usize = 4;
 /// A lap is a gain when it takes less than this part of the time that one took without it: laps differ by chance.
 const GAIN: f64 = 0.9;
 /// The same where less is kept than one part in so many: all that it does then is to read ahead, as the kernel does by itself.
 const GAIN_AHEAD: f64 = 0.67;
 const NOTHING: u64 = 50;
+/// A part that is shorter than the others are in the mean, by so much, is not worth another.
+const SMALL: usize = 4;
 /// A program that runs for less than one part in so many of the time stands.
 const STANDS: u64 = 8;
 
@@ -37,34 +43,46 @@ impl Session {
         if now < self.rest_until {
             return Ok(false);
         }
-        if let Some((order, time)) = self.known.returned() {
+        if let Some(lap) = self.known.returned() {
             tracing::debug!("{}: an order that was known returns", self.pid);
-            self.lap_before = time;
-            self.begin(&order, now)?;
+            self.begin(&[lap], now)?;
             return Ok(true);
         }
-        let Some((mut order, time)) = self.history.cycle(SURE) else { return Ok(false) };
-        // A lap that began before it was followed last says nothing of how long one takes.
-        let spans = self.lap_before > 0 && now.saturating_sub(time) < self.ended;
-        self.lap_before = if spans { self.lap_before } else { time };
+        let mut laps = self.history.cycles(SURE);
+        if laps.is_empty() {
+            return Ok(false);
+        }
+        tracing::debug!("{}: it goes round: {}", self.pid, self.history.inside());
+        let before = self.lap_before;
+        for (order, time) in &mut laps {
+            // A lap that began before it was followed last says nothing of how long one takes.
+            let spans = before > 0 && now.saturating_sub(*time) < self.ended;
+            *time = if spans { before } else { *time };
+            order.rotate_right(1);
+            *order = self.with_folios(order);
+        }
+        self.begin(&laps, now)?;
         let (since, majors) = (self.counted.0.saturating_sub(self.learning.0), self.counted.1.major - self.learning.1);
         self.faults_before = (majors as f64 * self.lap_before as f64 / since.max(1) as f64) as u64;
-        order.rotate_right(1);
-        let memory = &mut self.memory;
-        let order = with_folios(&order, |unit, by| {
-            let address = memory.units.address(unit).checked_add_signed(by * UNIT as i64)?;
-            let unit = memory.has(address).then(|| memory.units.at(address)).flatten()?;
-            memory.is_file(unit).then_some(unit)
-        });
-        self.begin(&order, now)?;
         Ok(true)
     }
 
-    fn begin(&mut self, order: &[Id], now: u64) -> io::Result<()> {
+    /// An order with what the kernel reads of files along with it.
+    fn with_folios(&mut self, order: &[Id]) -> Vec<Id> {
+        let memory = &mut self.memory;
+        with_folios(order, |unit, by| {
+            let address = memory.units.address(unit).checked_add_signed(by * UNIT as i64)?;
+            let unit = memory.has(address).then(|| memory.units.at(address)).flatten()?;
+            memory.is_file(unit).then_some(unit)
+        })
+    }
+
+    fn begin(&mut self, laps: &[Lap], now: u64) -> io::Result<()> {
         // It may have gone to another group since.
         (self.room, self.quota) = (Room::of(self.pid), Quota::of(self.pid));
         self.charged = self.memory.is_charged();
-        if self.is_of_files(order) {
+        let order: Vec<Id> = laps.iter().flat_map(|(order, _)| order).copied().collect();
+        if self.is_of_files(&order) {
             self.charge();
         } else {
             // That process takes the place of what could be kept.
@@ -78,14 +96,16 @@ impl Session {
         }
         self.memory.send_out_read_ahead(&order_has);
         self.memory.keep_unknown();
-        let mut follow = Follow::new(order, 0, now);
-        follow.lap_took(self.lap_before);
+        let mut follow = Streams::new(laps, now);
         follow.survey(&mut self.memory);
+        self.lap_before = follow.took();
+        let parts = follow.parts();
         self.follow = Some(follow);
         self.tell_room(now);
         (self.followed_since, self.laps_judged, self.sought) = (now, 0, (0, SOUGHT));
+        (self.sent, self.missed) = (HashSet::new(), 0);
         tracing::debug!(
-            "{}: {} units in {} places, a lap took {:.2} s",
+            "{}: {} units in {} places, {parts} each for itself, a lap took {:.2} s",
             self.pid,
             order_has.len(),
             order.len(),
@@ -122,7 +142,30 @@ impl Session {
         }
     }
 
+    /// A thread that was elsewhere when the others' orders were learned is followed, too, once its own is known.
+    fn strangers_join(&mut self, now: u64) {
+        for thread in std::mem::take(&mut self.strangers) {
+            let Some(follow) =
+                self.follow.as_ref().filter(|follow| follow.parts() < MOST_PARTS && follow.is_stranger(thread))
+            else {
+                continue;
+            };
+            let Some((mut order, took)) = self.history.cycle_of(thread, SURE) else { continue };
+            let known = order.iter().filter(|unit| follow.knows(**unit)).count();
+            if 2 * known > order.len() || SMALL * order.len() * follow.parts() < follow.order().len() {
+                continue;
+            }
+            order.rotate_right(1);
+            let lap = (self.with_folios(&order), took);
+            let Some(follow) = &mut self.follow else { return };
+            follow.join(&lap, thread, &mut self.memory, now);
+            self.lap_before = follow.took();
+            tracing::debug!("{}: {thread} joins, {} units", self.pid, order.len());
+        }
+    }
+
     pub(super) fn follow(&mut self, now: u64) -> io::Result<()> {
+        self.strangers_join(now);
         if self.room.is_due(now) {
             self.tell_room(now);
         }
@@ -139,11 +182,16 @@ impl Session {
         let (over, mut no_gain) = (follow.is_astray(), false);
         // It goes on, and hardly anything has to be brought in for that; one that pauses is followed when it comes back.
         let idles = self.bringing < WORTH_READ && now.saturating_sub(self.active) < SECOND;
+        // What other threads use is no leftover.
+        if MISSED * self.missed as usize > self.sent.len() {
+            self.sought.1 = u64::MAX;
+        }
         if tally.laps > self.sought.0 && tally.laps >= self.sought.1 && !follow.fits() {
             self.sought.0 = tally.laps;
             let order: HashSet<Id> = follow.order().into_iter().collect();
             let (sent, all) = self.memory.send_out_unknown(&order, order.len() / UNKNOWN);
-            follow.may_turn_up(sent);
+            follow.may_turn_up(&sent);
+            (self.sent, self.missed) = (sent.into_iter().collect(), 0);
             if all {
                 self.sought.1 = 2 * tally.laps;
             }
@@ -184,11 +232,12 @@ impl Session {
     pub(super) fn end_follow(&mut self, now: u64) {
         self.ended = now;
         if let Some(follow) = self.follow.take() {
-            if follow.tally().laps >= PROVED {
+            // Of several it would have to be known where each is.
+            if follow.tally().laps >= PROVED && follow.parts() == 1 {
                 self.known = Known::of(follow.order(), self.lap_before);
             }
             self.avoided += self.avoids(&follow.tally());
-            self.total = sum(self.total, follow.tally());
+            self.total = self.total.and(follow.tally());
         }
     }
 

@@ -1,7 +1,7 @@
 //! What is heard of a process: which of its faults the kernel is to tell in each mode, and what each of them says.
 
 use super::{Mode, Session};
-use crate::follow::Follow;
+use crate::streams::Streams;
 use crate::units::{Id, UNIT};
 use crate::world::World;
 use std::io;
@@ -45,9 +45,9 @@ impl Session {
             Mode::Following => {
                 let follow = self.follow.as_ref();
                 // All pages but one of every other unit are mapped beforehand.
-                self.every = follow.is_some_and(Follow::maps);
+                self.every = follow.is_some_and(Streams::maps);
                 // Of a file sixteen pages come by one fault.
-                match self.is_of_files(&follow.map(Follow::order).unwrap_or_default()) {
+                match self.is_of_files(&follow.map(Streams::order).unwrap_or_default()) {
                     _ if self.every => (1, 1),
                     true => ((some / 8).max(1), 1),
                     false => (some, 1),
@@ -94,10 +94,14 @@ impl Session {
             follow.fault(unit, fault.tid, fault.major, fault.at);
             let Some(unit) = unit.filter(|unit| !follow.knows(*unit)) else { return };
             if fault.major {
+                if follow.is_stranger(fault.tid) && self.history.visit(unit, fault.tid, fault.at) {
+                    self.strangers.insert(fault.tid);
+                    self.missed += u32::from(self.sent.contains(&unit));
+                }
                 self.run(fault);
             } else if self.helped.contains(&unit) {
                 // It was brought in on a guess, and is used.
-                follow.turned_up(unit);
+                follow.turned_up(unit, fault.tid);
             }
         }
     }
@@ -111,7 +115,7 @@ impl Session {
             known.or_else(|| if self.reads { self.unit(fault).filter(|unit| self.memory.is_file(*unit)) } else { None })
         };
         let Some(unit) = unit else { return };
-        let fresh = self.history.visit(unit, fault.at);
+        let fresh = self.history.visit(unit, fault.tid, fault.at);
         if fresh {
             self.known.visit(unit);
         }

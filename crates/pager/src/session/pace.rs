@@ -1,7 +1,7 @@
 //! How long nothing needs to be done while a process is followed: less than what is asked for ahead of it lasts, more where it pauses.
 
 use super::Session;
-use crate::follow::Follow;
+use crate::streams::Streams;
 use std::time::Duration;
 
 /// Without a fault for so long, in ns, it pauses; and for so long, it does so for good.
@@ -20,12 +20,12 @@ impl Session {
     pub(super) fn pace(&self, now: u64) -> Duration {
         let follow = self.follow.as_ref();
         match now.saturating_sub(self.active) {
-            _ if follow.is_some_and(Follow::fits) => Duration::from_millis(20),
+            _ if follow.is_some_and(Streams::fits) => Duration::from_millis(20),
             ..PAUSES if self.bringing < 1.0 => Duration::from_secs_f64(SHORTEST),
             // A third of what is asked for ahead may be used meanwhile; of a slow disk a quarter, and that is longer. In a burst the
             // processors are the program's.
             ..PAUSES => {
-                let lasts = follow.map_or(0, Follow::window) as f64 / self.bringing;
+                let lasts = follow.map_or(0, Streams::window) as f64 / self.bringing;
                 let most = match follow.is_some_and(|follow| follow.is_busy(now)) {
                     _ if !self.every => (lasts / 4.0).clamp(QUICK, LONGEST),
                     true => RUNS,

@@ -1,7 +1,7 @@
 //! How a process under the pager's care stands, for whoever looks.
 
 use super::{Mode, Session};
-use crate::follow::Follow;
+use crate::streams::Streams;
 use serde::Serialize;
 use sys::faults::Faults;
 
@@ -61,18 +61,18 @@ impl Session {
     pub fn standing(&self) -> Standing {
         let tally = self.tally();
         let follow = self.follow.as_ref();
-        let (cursor, ahead_units) = follow.map_or((0.0, 0), Follow::cursor);
+        let (cursor, ahead_units) = follow.map_or((0.0, 0), Streams::cursor);
         let name = std::fs::read_to_string(format!("/proc/{}/comm", self.pid)).unwrap_or_default();
         Standing {
             pid: self.pid,
             name: name.trim_end().to_owned(),
             mode: self.mode,
-            cycle_bytes: follow.map_or(0, Follow::bytes),
-            kept_bytes: follow.map_or(0, Follow::kept),
-            room_bytes: follow.map_or(0, Follow::space),
+            cycle_bytes: follow.map_or(0, Streams::bytes),
+            kept_bytes: follow.map_or(0, Streams::kept),
+            room_bytes: follow.map_or(0, Streams::space),
             cursor,
             ahead_units,
-            window_bytes: follow.map_or(0, Follow::window),
+            window_bytes: follow.map_or(0, Streams::window),
             lap_s: tally.lap as f64 / 1e9,
             lap_before_s: self.lap_before as f64 / 1e9,
             laps: tally.laps,
@@ -92,7 +92,7 @@ impl Session {
 }
 
 /// A lap takes at least as long as the disk needs for what is not kept.
-fn share_of_bound(follow: &Follow, rate: f64) -> f64 {
+fn share_of_bound(follow: &Streams, rate: f64) -> f64 {
     let (missing, lap) = (follow.bytes().saturating_sub(follow.kept()) as f64, follow.tally().lap as f64 / 1e9);
     if rate > 0.0 && lap > 0.0 { missing / rate / lap } else { 0.0 }
 }

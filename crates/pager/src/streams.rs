@@ -1,0 +1,383 @@
+//! All that is followed of a program: one way of all its threads together, or one of each that goes through a part of its own, at
+//! its own pace. Each has its part of the room, and what goes on in one says nothing of another.
+
+use crate::follow::{Follow, Tally};
+use crate::history::Lap;
+use crate::units::Id;
+use crate::world::World;
+use std::collections::HashMap;
+
+/// Threads whose way is remembered.
+const THREADS: usize = 1024;
+/// It is judged over so long, in ns, and so many faults at least, whether the program is where it is followed or its other threads are what
+/// matters now: so many times as many of theirs, so often in a row.
+const SLICE: u64 = 500_000_000;
+const FAULTS: u64 = 48;
+const OTHERS: u64 = 3;
+const OFTEN: u32 = 3;
+
+/// Following each.
+#[derive(Debug)]
+pub struct Streams {
+    all: Vec<Follow>,
+    /// What a lap of each took before it was followed, in ns.
+    took: Vec<u64>,
+    /// Where a thread was last.
+    threads: HashMap<u32, usize>,
+    /// Who is first to have what is left.
+    first: usize,
+    /// Since when faults were counted: of threads that go along any of them, and of others; and how often it was too many of others.
+    slice: (u64, u64, u64),
+    strange: u32,
+}
+
+impl Streams {
+    /// Along these, with the program at the first unit of each.
+    ///
+    /// # Panics
+    /// Without any.
+    pub fn new(laps: &[Lap], now: u64) -> Self {
+        assert!(!laps.is_empty(), "nothing to follow");
+        let mut streams = Streams {
+            all: Vec::new(),
+            took: Vec::new(),
+            threads: HashMap::new(),
+            first: 0,
+            slice: (now, 0, 0),
+            strange: 0,
+        };
+        laps.iter().for_each(|lap| streams.add(lap, now));
+        streams
+    }
+
+    fn add(&mut self, (order, took): &Lap, now: u64) {
+        let mut follow = Follow::new(order, 0, now);
+        follow.lap_took(*took);
+        self.all.push(follow);
+        self.took.push(*took);
+        let parts = self.all.len() as u64;
+        self.all.iter_mut().for_each(|follow| follow.beside(parts));
+    }
+
+    /// A thread that was elsewhere goes along this from now on.
+    pub fn join(&mut self, lap: &Lap, thread: u32, world: &mut impl World, now: u64) {
+        let room = self.space();
+        self.add(lap, now);
+        let last = self.all.len() - 1;
+        self.all[last].survey(world);
+        self.threads.insert(thread, last);
+        self.room(room);
+    }
+
+    /// Whether this thread was never seen to go along any of them.
+    pub fn is_stranger(&self, thread: u32) -> bool {
+        !self.threads.contains_key(&thread)
+    }
+
+    /// How many there are.
+    pub fn parts(&self) -> usize {
+        self.all.len()
+    }
+
+    fn sum(&self, of: impl Fn(&Follow) -> u64) -> u64 {
+        self.all.iter().map(of).sum()
+    }
+
+    /// What all of them take for as much as they go through together, each going on at its own pace; none while none has a time.
+    fn together(&self, time: impl Fn(&Follow, usize) -> Option<u64>) -> Option<u64> {
+        if let [one] = self.all.as_slice() {
+            return time(one, 0);
+        }
+        let all = self.all.iter().enumerate();
+        let rates = all.filter_map(|(at, follow)| Some(follow.bytes() as f64 / time(follow, at)?.max(1) as f64));
+        let rate: f64 = rates.sum();
+        (rate > 0.0).then(|| (self.bytes() as f64 / rate) as u64)
+    }
+
+    /// So much room is there now.
+    pub fn room(&mut self, room: u64) {
+        let all = self.bytes().max(1) as f64;
+        for follow in &mut self.all {
+            let part = follow.bytes() as f64 / all;
+            follow.room((room as f64 * part) as u64);
+        }
+    }
+
+    /// So much can be brought in before the kernel makes room for it by itself; see [`Follow::left`].
+    pub fn left(&mut self, bytes: Option<u64>) {
+        let parts = self.all.len() as u64;
+        self.all.iter_mut().for_each(|follow| follow.left(bytes.map(|bytes| bytes / parts)));
+    }
+
+    /// Whose a unit is, before others his that was there last.
+    fn whose(&self, unit: Id, thread: u32) -> Option<usize> {
+        let own = self.threads.get(&thread).copied().filter(|own| self.all[*own].knows(unit));
+        own.or_else(|| self.all.iter().position(|follow| follow.knows(unit)))
+    }
+
+    /// A fault of the program: at this unit, if it is one that is known, by this thread, at this time.
+    pub fn fault(&mut self, unit: Option<Id>, thread: u32, major: bool, now: u64) {
+        let whose = unit.and_then(|unit| self.whose(unit, thread));
+        if let Some(whose) = whose {
+            if self.threads.len() >= THREADS {
+                self.threads.clear();
+            }
+            self.threads.insert(thread, whose);
+        }
+        // Of a thread that never went along any of them nobody can say where it should be.
+        match whose.or_else(|| self.threads.get(&thread).copied()) {
+            Some(whose) => {
+                self.slice.1 += 1;
+                self.all[whose].fault(unit, thread, major, now);
+            }
+            None => self.slice.2 += u64::from(major),
+        }
+    }
+
+    /// A unit that is not known is used where this thread is.
+    pub fn turned_up(&mut self, unit: Id, thread: u32) {
+        if let Some(whose) = self.threads.get(&thread) {
+            self.all[*whose].turned_up(unit);
+        }
+    }
+
+    /// These were sent out without being known to be used; see [`Follow::may_turn_up`].
+    pub fn may_turn_up(&mut self, units: &[Id]) {
+        self.all.iter_mut().for_each(|follow| follow.may_turn_up(units));
+    }
+
+    /// Does what is to be done now.
+    pub fn act(&mut self, world: &mut impl World, now: u64) {
+        let (since, own, others) = self.slice;
+        if now.saturating_sub(since) >= SLICE {
+            let strange = others >= FAULTS && others > OTHERS * own;
+            self.strange = if strange { self.strange + 1 } else { 0 };
+            self.slice = (now, 0, 0);
+        }
+        let parts = self.all.len();
+        self.first = (self.first + 1) % parts;
+        (0..parts).for_each(|nth| self.all[(self.first + nth) % parts].act(world, now));
+    }
+
+    /// Looks where all of it is, at first.
+    pub fn survey(&mut self, world: &mut impl World) {
+        self.all.iter_mut().for_each(|follow| follow.survey(world));
+    }
+
+    /// Bytes of all that are in memory, as it was found.
+    pub fn count(&self, world: &mut impl World) -> u64 {
+        self.all.iter().map(|follow| follow.count(world)).sum()
+    }
+
+    /// The program does something else now.
+    pub fn is_astray(&self) -> bool {
+        self.strange >= OFTEN || self.all.iter().any(Follow::is_astray)
+    }
+
+    /// Whether a unit is part of it.
+    pub fn knows(&self, unit: Id) -> bool {
+        self.all.iter().any(|follow| follow.knows(unit))
+    }
+
+    /// What comes from now on is judged anew.
+    pub fn judged(&mut self) {
+        self.all.iter_mut().for_each(Follow::judged);
+    }
+
+    /// All of it is kept: there is nothing to do.
+    pub fn fits(&self) -> bool {
+        self.all.iter().all(Follow::fits)
+    }
+
+    /// What became of it: laps in the mean, and what one takes of as much as there is.
+    pub fn tally(&self) -> Tally {
+        let sum = self.all.iter().map(Follow::tally).fold(Tally::default(), Tally::and);
+        Tally {
+            laps: sum.laps / self.all.len() as u64,
+            lap: self.together(|follow, _| Some(follow.tally().lap).filter(|lap| *lap > 0)).unwrap_or(0),
+            shortest: self
+                .together(|follow, _| Some(follow.tally().shortest).filter(|lap| *lap < u64::MAX))
+                .unwrap_or(u64::MAX),
+            ..sum
+        }
+    }
+
+    /// What one took before it was followed, in ns.
+    pub fn took(&self) -> u64 {
+        self.together(|_, at| Some(self.took[at])).unwrap_or(0)
+    }
+
+    /// Bytes of it.
+    pub fn bytes(&self) -> u64 {
+        self.sum(Follow::bytes)
+    }
+
+    /// Bytes that are kept.
+    pub fn kept(&self) -> u64 {
+        self.sum(Follow::kept)
+    }
+
+    /// Bytes for it and what comes and goes with it.
+    pub fn space(&self) -> u64 {
+        self.sum(Follow::space)
+    }
+
+    /// Bytes that are asked for ahead at most.
+    pub fn window(&self) -> u64 {
+        self.sum(Follow::window)
+    }
+
+    /// The units of each, from where the program is.
+    pub fn order(&self) -> Vec<Id> {
+        self.all.iter().flat_map(Follow::order).collect()
+    }
+
+    /// Where the program is, part of the first of them, and how many units are asked for ahead in all.
+    pub fn cursor(&self) -> (f64, i64) {
+        let cursors = || self.all.iter().map(Follow::cursor);
+        (cursors().next().map_or(0.0, |(at, _)| at), cursors().map(|(_, ahead)| ahead).sum())
+    }
+
+    /// Its quota of processor time was used up, and it was held.
+    pub fn held(&mut self) {
+        self.all.iter_mut().for_each(Follow::held);
+    }
+
+    /// Whether it is known not to run now.
+    pub fn stands(&mut self, stands: bool) {
+        self.all.iter_mut().for_each(|follow| follow.stands(stands));
+    }
+
+    /// It runs, or waits for what is asked for: the next step has something to do.
+    pub fn is_busy(&self, now: u64) -> bool {
+        self.all.iter().any(|follow| follow.is_busy(now))
+    }
+
+    /// Pages are put into its page table beforehand, and every one of its faults counts; see [`Follow::maps`].
+    pub fn maps(&self) -> bool {
+        self.all.iter().any(Follow::maps)
+    }
+
+    /// For whoever wants to know why.
+    pub fn inside(&self) -> String {
+        self.all.iter().map(Follow::inside).collect::<Vec<_>>().join("; ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::follow::tests::Machine;
+    use crate::units::UNIT;
+    use rand_xoshiro::Xoshiro256PlusPlus;
+    use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
+    /// Units of each thread's part.
+    const PART: u64 = 800;
+    const ROOM: usize = 1000;
+
+    /// Threads that go each through a part of its own, the second half as quick, and a third, if at all, that uses all of its at random.
+    struct Threads {
+        machine: Machine,
+        rng: Xoshiro256PlusPlus,
+        at: [u64; 2],
+        majors: u32,
+    }
+
+    impl Threads {
+        fn new() -> Self {
+            let rng = Xoshiro256PlusPlus::seed_from_u64(1);
+            Threads { machine: Machine::new(ROOM), rng, at: [0; 2], majors: 0 }
+        }
+
+        fn unit(thread: usize, place: u64) -> Id {
+            (thread as u64 * PART + place * 7 % PART) as Id
+        }
+
+        fn runs(&mut self, streams: &mut Streams, steps: u64, third: u64) {
+            for _ in 0..steps {
+                let chance = self.rng.next_u64() % 100;
+                let (thread, unit) = if chance < third {
+                    (2, (2 * PART + self.rng.next_u64() % 100) as Id)
+                } else {
+                    let thread = usize::from(chance.is_multiple_of(3));
+                    self.at[thread] += 1;
+                    (thread, Self::unit(thread, self.at[thread]))
+                };
+                let (fault, major) = self.machine.touch(unit);
+                if fault {
+                    self.majors += u32::from(major);
+                    let now = self.machine.now * 600_000;
+                    streams.fault(Some(unit), thread as u32, major, now);
+                    streams.act(&mut self.machine, now);
+                }
+            }
+        }
+    }
+
+    fn lap(thread: usize) -> Lap {
+        ((0..PART).map(|place| Threads::unit(thread, place)).collect(), 1_000_000_000)
+    }
+
+    fn followed(threads: &mut Threads, laps: &[Lap]) -> Streams {
+        let mut streams = Streams::new(laps, 0);
+        streams.room(ROOM as u64 * UNIT);
+        streams.survey(&mut threads.machine);
+        streams
+    }
+
+    #[test]
+    fn each_is_followed_at_its_own_pace() {
+        let mut threads = Threads::new();
+        let mut streams = followed(&mut threads, &[lap(0), lap(1)]);
+        threads.runs(&mut streams, 10 * PART, 0);
+        let (read, majors) = (threads.machine.read, threads.majors);
+        threads.runs(&mut streams, 10 * PART, 0);
+        let read = (threads.machine.read - read) as f64 / (10 * PART) as f64;
+        // 0.375 at least; all of it by the kernel alone.
+        assert!(
+            read < 0.47 && threads.majors - majors < 100,
+            "{read} {} {}",
+            threads.majors - majors,
+            streams.inside()
+        );
+        assert!(!streams.is_astray());
+    }
+
+    #[test]
+    fn a_thread_that_was_elsewhere_joins() {
+        let mut threads = Threads::new();
+        let mut streams = followed(&mut threads, &[lap(0)]);
+        threads.runs(&mut streams, 3 * PART, 0);
+        assert!(streams.is_stranger(1) && !streams.is_stranger(0));
+        let (mut order, took) = lap(1);
+        order.rotate_left((threads.at[1] % PART) as usize);
+        let now = threads.machine.now * 600_000;
+        streams.join(&(order, took), 1, &mut threads.machine, now);
+        assert!(!streams.is_stranger(1));
+        threads.runs(&mut streams, 10 * PART, 0);
+        let majors = threads.majors;
+        threads.runs(&mut streams, 10 * PART, 0);
+        assert!(
+            threads.majors - majors < 100 && !streams.is_astray(),
+            "{} {}",
+            threads.majors - majors,
+            streams.inside()
+        );
+    }
+
+    #[test]
+    fn what_others_do_is_no_sign_unless_they_alone_do_something() {
+        let mut threads = Threads::new();
+        let mut streams = followed(&mut threads, &[lap(0), lap(1)]);
+        threads.runs(&mut streams, 20 * PART, 30);
+        assert!(streams.is_stranger(2) && !streams.is_astray(), "{}", streams.inside());
+        threads.runs(&mut streams, 1, 0);
+        for nth in 0..20_000 {
+            let now = threads.machine.now * 600_000 + nth * 1_000_000;
+            streams.fault(Some((2 * PART + nth % 1000) as Id), 2, true, now);
+            streams.act(&mut threads.machine, now);
+        }
+        assert!(streams.is_astray());
+    }
+}
