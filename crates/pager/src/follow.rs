@@ -170,9 +170,9 @@ impl Follow {
 
     /// It is one of so many parts of the same program.
     pub fn beside(&mut self, parts: u64) {
-        self.parts = parts;
         self.window.beside(parts);
-        self.keep.beside(parts);
+        self.keep.beside(self.parts, parts);
+        self.parts = parts;
     }
 
     fn len(&self) -> i64 {
@@ -278,9 +278,8 @@ impl Follow {
             if major {
                 self.no_lap.1 += 1;
                 self.tally.unexpected += 1;
-                // Much of it was in memory while it was learned, and turns up now; more where threads wait for each other.
-                let learned = if self.parts > 1 { SETTLED } else { 2 };
-                if self.tally.laps >= learned && unit.is_none_or(|unit| !self.unknown.contains(&unit)) {
+                // Much of it was in memory while it was learned, and turns up now.
+                if self.is_learned() && unit.is_none_or(|unit| !self.unknown.contains(&unit)) {
                     self.judge(unit.unwrap_or(Id::MAX - 1), false);
                 }
                 if let Some(unit) = unit {
@@ -325,6 +324,11 @@ impl Follow {
         if d > 0 && is_near {
             self.advance(place, now);
         }
+    }
+
+    /// All of it is known that was in memory while it was learned: more of it where threads wait for each other.
+    fn is_learned(&self) -> bool {
+        self.tally.laps >= if self.parts > 1 { SETTLED } else { 2 }
     }
 
     /// A unit that was sent out may be wanted again: because a thread is further behind than was thought, or because the program
@@ -421,7 +425,7 @@ impl Follow {
         }
         let (since, outside) = self.no_lap;
         // It is elsewhere, or jumps to and fro so often that no lap ends.
-        let goes_elsewhere = self.tally.laps < 2 && outside >= SLICE_UNITS || self.jumps >= JUMPS;
+        let goes_elsewhere = !self.is_learned() && outside >= SLICE_UNITS || self.jumps >= JUMPS;
         if let Some(lap) = self.lap_before.filter(|_| goes_elsewhere) {
             self.astray |= now.saturating_sub(since) > (OVERDUE * lap).max(OVERDUE_LEAST);
         }

@@ -19,19 +19,17 @@ const JUDGED: usize = 96;
 const AGO: u64 = 2 * NEAR;
 /// The shortest cycle that is worth anything, 24 MiB.
 const SHORTEST: u64 = 96;
-/// Of one thread's part.
-const SHORTEST_PART: u64 = 16;
 /// Threads that are followed each by itself, at most.
 pub const MOST_PARTS: usize = 16;
-/// A unit that stayed in memory meanwhile was visited so many laps ago at most.
-const MOST_LAPS: u64 = 3;
-/// Visits by which a thread is judged for itself, at least; and those of what all know for which it is waited until each is known that
-/// seems to go on by itself. A thread counts that made at least one in so many of the visits, and a quarter of as many as the others did in the mean.
-const JUDGED_ALONE: usize = 24;
+/// Of visits that were judged, so many for which it is waited until each thread's order is known, where each seems to go on by itself.
 const PATIENCE: u64 = 1000;
+/// A thread counts that made at least one in so many of the visits, and a quarter of as many as the others did in the mean.
 const COUNTS: u64 = 32;
-/// What those threads visited, of all that was in as many visits as their laps together take.
-const MOST: f64 = 0.8;
+const MEAN: u64 = 4;
+/// What those whose order is known visited, of all.
+const MOST: f64 = 0.6;
+/// Of a thread's visits that were as expected, such a part tells that what is half as long ago is a lap.
+const HALVES: usize = 8;
 /// Threads remembered.
 const THREADS: usize = 64;
 const NEVER: u64 = u64::MAX;
@@ -99,41 +97,43 @@ impl Sequence {
         self.expected = seen.map(|seen| seen + 1).or(self.expected);
     }
 
-    /// Of so many visits, the part that were as expected, as far as they went forth through what was: a program that turns round and comes
+    /// Of the last visits, those that were as expected, as far as they went forth through what was: a program that turns round and comes
     /// the same way meets its units near to where they were expected, too, one by one in the wrong direction.
-    fn predictable(&self, of: usize) -> f64 {
+    fn forth(&self) -> usize {
         let (mut forth, mut before) = (0, None);
         for now in self.outcomes.iter().flatten().map(|(seen, _)| *seen as i64) {
             forth += before.map_or(0, |before: i64| (now - before).clamp(-(NEAR as i64), NEAR as i64));
             before = Some(now);
         }
-        self.hits.min(forth.max(0) as usize) as f64 / of.max(1) as f64
+        self.hits.min(forth.max(0) as usize)
     }
 
-    /// Visits of a lap, where enough of so many say so.
-    fn period(&self, enough: f64, of: usize) -> Option<u64> {
-        let ago = || self.outcomes.iter().flatten().map(|(_, ago)| *ago);
-        let period = ago().next_back()?;
-        let steady = ago().filter(|ago| ago.abs_diff(period) <= AGO).count();
-        (self.predictable(of).min(steady as f64 / of as f64) >= enough).then_some(period)
+    fn predictable(&self) -> f64 {
+        self.forth() as f64 / JUDGED as f64
     }
-}
 
-impl Thread {
-    /// Visits of a lap of its own. While others are late, what it uses may stay in memory for a lap: the visits of a lap are more or fewer
-    /// then, and some are of a unit that was visited two laps ago.
+    fn ago(&self) -> impl DoubleEndedIterator<Item = u64> + '_ {
+        self.outcomes.iter().flatten().map(|(_, ago)| *ago)
+    }
+
+    /// Visits of a lap, where enough of the last ones say so.
     fn period(&self, enough: f64) -> Option<u64> {
-        let judged = self.sequence.outcomes.len();
-        if judged < JUDGED_ALONE || self.sequence.predictable(judged) < enough {
-            return None;
-        }
-        let mut ago: Vec<u64> = self.sequence.outcomes.iter().flatten().map(|(_, ago)| *ago).collect();
+        let period = self.ago().next_back()?;
+        let steady = self.ago().filter(|ago| ago.abs_diff(period) <= AGO).count();
+        (self.forth().min(steady) as f64 >= enough * JUDGED as f64).then_some(period)
+    }
+
+    /// The same of one thread among others. While those are late, what it uses may stay in memory for a lap: the visits of a lap are more
+    /// or fewer then, and some are of a unit that was visited two laps ago.
+    fn uneven_period(&self, enough: f64) -> Option<u64> {
+        let mut ago: Vec<u64> = self.ago().collect();
         ago.sort_unstable();
-        let period = *ago.get(ago.len() / 4)?;
-        let laps = |ago: u64| (1..=MOST_LAPS).map(move |laps| (laps * period, ago));
-        let is_near = |(laps, ago): (u64, u64)| ago.abs_diff(laps) <= laps / 4;
-        let steady = ago.iter().filter(|ago| laps(**ago).any(is_near)).count();
-        (period >= SHORTEST_PART && steady as f64 >= enough * judged as f64).then_some(period)
+        let middle = *ago.get(ago.len() / 2)?;
+        let near = |lap: u64| ago.iter().filter(|ago| ago.abs_diff(lap) <= AGO.min(lap / 8)).count();
+        let half = near(middle / 2);
+        let steady = half + near(middle) + near(2 * middle);
+        let is_known = self.forth().min(steady) as f64 >= enough * JUDGED as f64 && middle > 2 * AGO;
+        is_known.then(|| if HALVES * half >= JUDGED { middle / 2 } else { middle })
     }
 }
 
@@ -181,9 +181,9 @@ impl History {
     /// Part of the last visits that were as expected, of all together or of each thread by itself.
     pub fn predictable(&self) -> f64 {
         let most = self.most();
-        let alone: f64 = most.iter().map(|one| one.sequence.predictable(1)).sum();
+        let forth: usize = most.iter().map(|one| one.sequence.forth()).sum();
         let judged: usize = most.iter().map(|one| one.sequence.outcomes.len()).sum();
-        self.all.predictable(JUDGED).max(alone / judged.max(JUDGED) as f64)
+        self.all.predictable().max(forth as f64 / judged.max(JUDGED) as f64)
     }
 
     /// The threads that made the visits since it was last in doubt, but for a few.
@@ -191,12 +191,14 @@ impl History {
         let all = self.all.visits;
         let count = |one: &&Thread| one.sequence.visits > 0 && COUNTS * one.sequence.visits >= all;
         let threads = self.threads.values().filter(count).count() as u64;
-        self.threads.values().filter(count).filter(|one| 4 * threads * one.sequence.visits >= all).collect()
+        self.threads.values().filter(count).filter(|one| MEAN * threads * one.sequence.visits >= all).collect()
     }
 
-    /// It comes to what it knows, and hardly anything was as expected.
+    /// It comes to what it knows, and hardly anything was as expected. Of threads each by itself that is told by how long it was in vain to
+    /// wait for their orders.
     pub fn is_chance(&self) -> bool {
-        self.all.outcomes.len() == JUDGED && self.predictable() < 0.25
+        let predictable = if self.all.judged > 2 * PATIENCE { self.all.predictable() } else { self.predictable() };
+        self.all.outcomes.len() == JUDGED && predictable < 0.25
     }
 
     /// The cycles that the program is in, each in the order of its last lap: one of all threads, or one of each where each goes on as it
@@ -212,7 +214,7 @@ impl History {
     }
 
     fn cycle(&self, enough: f64) -> Option<Lap> {
-        let period = self.all.period(enough, JUDGED)?;
+        let period = self.all.period(enough)?;
         if period < SHORTEST || period > self.log.len() as u64 {
             return None;
         }
@@ -222,43 +224,45 @@ impl History {
 
     fn parts(&self, enough: f64) -> Parts {
         let most = self.most();
-        if most.len() < 2 {
+        if !(2..=MOST_PARTS).contains(&most.len()) {
             return Parts::None;
         }
-        let (hits, judged) = most
-            .iter()
-            .map(|one| &one.sequence)
-            .fold((0, 0), |(hits, judged), one| (hits + one.hits, judged + one.outcomes.len()));
-        // Each by itself: together they were so by chance, at best.
+        let count = |(hits, judged), one: &&Thread| (hits + one.sequence.hits, judged + one.sequence.outcomes.len());
+        let (hits, judged) = most.iter().fold((0, 0), count);
+        // Together they may have been so by chance, while the slower one was in memory.
         let goes_on = hits as f64 >= enough * judged as f64;
-        if goes_on && self.all.judged < PATIENCE && most.iter().any(|one| one.period(enough).is_none()) {
+        let is_early = self.all.judged < PATIENCE.max(2 * judged as u64);
+        if goes_on && is_early && most.iter().any(|one| one.sequence.uneven_period(enough).is_none()) {
             return Parts::Unknown;
         }
-        let mut periods: Vec<(u32, u64)> = Vec::new();
-        periods.extend(self.threads.iter().filter_map(|(thread, own)| Some((*thread, own.period(enough)?))));
+        let known =
+            |(thread, own): (&u32, &Thread)| Some((*thread, own.sequence.uneven_period(enough)?, own.sequence.visits));
+        let mut known: Vec<(u32, u64, u64)> = self.threads.iter().filter_map(known).collect();
         // By the thread, so that it is the same whenever it is asked.
-        periods.sort_unstable();
-        let together: u64 = periods.iter().map(|(_, period)| period).sum();
-        if !(2..=MOST_PARTS).contains(&periods.len()) || together < SHORTEST || together > self.log.len() as u64 {
+        known.sort_unstable();
+        let together: u64 = known.iter().map(|(_, period, _)| period).sum();
+        let theirs: u64 = known.iter().map(|(.., visits)| visits).sum();
+        let is_most = theirs as f64 >= MOST * self.all.visits as f64;
+        if !(2..=MOST_PARTS).contains(&known.len()) || together < SHORTEST || !is_most {
             return Parts::None;
         }
-        let among = self.log.iter().rev().take(together as usize);
-        let theirs = among.filter(|visit| periods.iter().any(|(thread, _)| *thread == visit.thread)).count();
-        if theirs as f64 >= MOST * together as f64 { Parts::Some(periods) } else { Parts::None }
+        Parts::Some(known.into_iter().map(|(thread, period, _)| (thread, period)).collect())
     }
 
     /// The cycle of one thread alone.
     pub fn cycle_of(&self, thread: u32, enough: f64) -> Option<Lap> {
-        let own = self.threads.get(&thread).filter(|own| own.sequence.outcomes.len() == JUDGED)?;
-        self.lap_of(thread, own.period(enough)?)
+        self.lap_of(thread, self.threads.get(&thread)?.sequence.uneven_period(enough)?)
     }
 
     /// The last visits of a thread, so many.
     fn lap_of(&self, thread: u32, period: u64) -> Option<Lap> {
-        let own = || self.log.iter().rev().filter(|visit| visit.thread == thread).take(period as usize);
-        let mut visits: Vec<&Visit> = own().collect();
+        let own = || self.log.iter().rev().filter(|visit| visit.thread == thread);
+        let mut visits: Vec<&Visit> = own().take(period as usize).collect();
         visits.reverse();
-        (visits.len() as u64 == period).then(|| lap(visits.into_iter()))
+        let (order, _) = lap(visits.iter().copied());
+        // Up to where it was a lap ago, whatever it waited for in between.
+        let took = own().next()?.at.wrapping_sub(own().nth(period as usize).or(visits.first().copied())?.at);
+        (visits.len() as u64 == period).then(|| (order, tenths(took)))
     }
 
     /// For whoever wants to know why.
@@ -301,7 +305,12 @@ fn lap<'a>(visits: impl Iterator<Item = &'a Visit> + Clone) -> Lap {
     let mut times = visits.clone().map(|visit| visit.at);
     let first = times.next().unwrap_or(0);
     let took = times.last().unwrap_or(first).wrapping_sub(first);
-    (visits.map(|visit| visit.unit).collect(), u64::from(took) * 100_000)
+    (visits.map(|visit| visit.unit).collect(), tenths(took))
+}
+
+/// In ns.
+fn tenths(of_ms: u32) -> u64 {
+    u64::from(of_ms) * 100_000
 }
 
 #[cfg(test)]
@@ -389,6 +398,39 @@ mod tests {
             assert!(order.windows(2).all(|two| (two[0] + 7) % 500 == two[1] % 500), "{thread}");
             assert!((500_000_000..8_000_000_000).contains(time), "{time}");
         }
+    }
+
+    #[test]
+    fn threads_that_each_go_back_piece_by_piece_have_no_order() {
+        let mut history = History::default();
+        for lap in 0..6 {
+            for layer in 0..40u32 {
+                let layer = if lap % 2 == 0 { layer } else { 39 - layer };
+                for unit in 0..32 {
+                    for thread in 0..2 {
+                        history.visit(10_000 * thread + 32 * layer + unit, thread, 0);
+                        assert!(history.cycles(0.7).is_empty(), "lap {lap}, layer {layer}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn one_that_goes_round_beside_one_that_does_not_is_not_waited_for_in_vain() {
+        let mut history = History::default();
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(6);
+        let mut at = 0;
+        let chance = (0..20_000).find(|_| {
+            if rng.next_u64() % 10 < 4 {
+                history.visit(at % 1000, 1, 0);
+                at += 1;
+            } else {
+                history.visit((1000 + rng.next_u64() % 1500) as Id, 2, 0);
+            }
+            history.is_chance()
+        });
+        assert!(chance.is_some_and(|visits| visits < 8000), "{chance:?}");
     }
 
     #[test]

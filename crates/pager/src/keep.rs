@@ -70,9 +70,10 @@ impl Default for Keep {
 }
 
 impl Keep {
-    /// It is one of so many cycles below the same limit.
-    pub fn beside(&mut self, cycles: u64) {
-        *self = Keep { slack: (SLACK / cycles).max(LEAST), ..Keep::default() };
+    /// It was one of so many cycles below the same limit, and is one of so many now.
+    pub fn beside(&mut self, before: u64, now: u64) {
+        self.slack = (self.slack * before / now).max(LEAST);
+        self.settling = self.settling.max(1);
     }
 
     /// Bytes to keep of so much room, when so much of it is needed for what comes and goes.

@@ -98,6 +98,8 @@ pub struct Session {
     follow: Option<Streams>,
     /// Threads that met unknown units since it was looked whether there is an order in them.
     strangers: HashSet<u32>,
+    /// What such threads visited since it is followed.
+    others: History,
     /// Units that were sent out because nobody knew of them; and those of them that other threads wanted back since.
     sent: HashSet<Id>,
     missed: u32,
@@ -173,6 +175,7 @@ impl Session {
             ran: (0, 0),
             follow: None,
             strangers: HashSet::new(),
+            others: History::default(),
             sent: HashSet::new(),
             missed: 0,
             total: Tally::default(),
@@ -312,6 +315,7 @@ impl Session {
             }
         }
         self.counted = (now, counts);
+        self.strangers_join(now);
         if let Some(follow) = &mut self.follow
             && self.quota.has_held()
         {

@@ -9,26 +9,42 @@ use std::collections::HashMap;
 
 /// Threads whose way is remembered.
 const THREADS: usize = 1024;
+/// Units in a row, less those that are elsewhere, that make a thread one of those that go along there; and the most that count.
+const GOES: u32 = 6;
+const MOST_GOES: u32 = 32;
 /// It is judged over so long, in ns, and so many faults at least, whether the program is where it is followed or its other threads are what
 /// matters now: so many times as many of theirs, so often in a row.
 const SLICE: u64 = 500_000_000;
 const FAULTS: u64 = 48;
 const OTHERS: u64 = 3;
 const OFTEN: u32 = 3;
+/// One that met no fault while the others went round so often in the mean needs no room.
+const IDLES: u64 = 4;
 
 /// Following each.
 #[derive(Debug)]
 pub struct Streams {
-    all: Vec<Follow>,
-    /// What a lap of each took before it was followed, in ns.
-    took: Vec<u64>,
-    /// Where a thread was last.
-    threads: HashMap<u32, usize>,
+    all: Vec<Stream>,
+    /// Where a thread was last, and how sure that is.
+    threads: HashMap<u32, (usize, u32)>,
     /// Who is first to have what is left.
     first: usize,
     /// Since when faults were counted: of threads that go along any of them, and of others; and how often it was too many of others.
     slice: (u64, u64, u64),
     strange: u32,
+    /// What became of those that are not followed any more, and laps by which there were more in the mean before there were others.
+    gone: Tally,
+    laps: u64,
+}
+
+/// One of them.
+#[derive(Debug)]
+struct Stream {
+    follow: Follow,
+    /// What a lap took before it was followed, in ns.
+    took: u64,
+    /// Laps of all of them when it met a fault last.
+    met: u64,
 }
 
 impl Streams {
@@ -40,11 +56,12 @@ impl Streams {
         assert!(!laps.is_empty(), "nothing to follow");
         let mut streams = Streams {
             all: Vec::new(),
-            took: Vec::new(),
             threads: HashMap::new(),
             first: 0,
             slice: (now, 0, 0),
             strange: 0,
+            gone: Tally::default(),
+            laps: 0,
         };
         laps.iter().for_each(|lap| streams.add(lap, now));
         streams
@@ -53,25 +70,43 @@ impl Streams {
     fn add(&mut self, (order, took): &Lap, now: u64) {
         let mut follow = Follow::new(order, 0, now);
         follow.lap_took(*took);
-        self.all.push(follow);
-        self.took.push(*took);
+        self.all.push(Stream { follow, took: *took, met: self.all_laps() });
+        self.number();
+    }
+
+    /// There are as many as there are now.
+    fn number(&mut self) {
         let parts = self.all.len() as u64;
-        self.all.iter_mut().for_each(|follow| follow.beside(parts));
+        self.follows_mut().for_each(|follow| follow.beside(parts));
+    }
+
+    fn follows(&self) -> impl Iterator<Item = &Follow> {
+        self.all.iter().map(|stream| &stream.follow)
+    }
+
+    fn follows_mut(&mut self) -> impl Iterator<Item = &mut Follow> {
+        self.all.iter_mut().map(|stream| &mut stream.follow)
     }
 
     /// A thread that was elsewhere goes along this from now on.
     pub fn join(&mut self, lap: &Lap, thread: u32, world: &mut impl World, now: u64) {
-        let room = self.space();
+        let (room, laps) = (self.space(), self.tally().laps);
         self.add(lap, now);
+        self.laps += laps - self.tally().laps;
         let last = self.all.len() - 1;
-        self.all[last].survey(world);
-        self.threads.insert(thread, last);
+        self.all[last].follow.survey(world);
+        self.threads.insert(thread, (last, GOES));
         self.room(room);
     }
 
-    /// Whether this thread was never seen to go along any of them.
+    /// Where a thread goes along, if it was seen to.
+    fn goes_along(&self, thread: u32) -> Option<usize> {
+        self.threads.get(&thread).filter(|(_, sure)| *sure >= GOES).map(|(at, _)| *at)
+    }
+
+    /// Whether this thread goes along none of them, as far as is known.
     pub fn is_stranger(&self, thread: u32) -> bool {
-        !self.threads.contains_key(&thread)
+        self.goes_along(thread).is_none()
     }
 
     /// How many there are.
@@ -80,131 +115,158 @@ impl Streams {
     }
 
     fn sum(&self, of: impl Fn(&Follow) -> u64) -> u64 {
-        self.all.iter().map(of).sum()
+        self.follows().map(of).sum()
     }
 
-    /// What all of them take for as much as they go through together, each going on at its own pace; none while none has a time.
-    fn together(&self, time: impl Fn(&Follow, usize) -> Option<u64>) -> Option<u64> {
+    fn all_laps(&self) -> u64 {
+        self.sum(|follow| follow.tally().laps)
+    }
+
+    /// What those that have such a time take for as much as they go through together, each going on at its own pace; none while none has
+    /// one.
+    fn together(&self, time: impl Fn(&Stream) -> Option<u64>) -> Option<u64> {
         if let [one] = self.all.as_slice() {
-            return time(one, 0);
+            return time(one);
         }
-        let all = self.all.iter().enumerate();
-        let rates = all.filter_map(|(at, follow)| Some(follow.bytes() as f64 / time(follow, at)?.max(1) as f64));
-        let rate: f64 = rates.sum();
-        (rate > 0.0).then(|| (self.bytes() as f64 / rate) as u64)
+        let timed =
+            self.all.iter().filter_map(|stream| Some((stream.follow.bytes() as f64, time(stream)?.max(1) as f64)));
+        let (bytes, rate) = timed.fold((0.0, 0.0), |(all, rate), (bytes, time)| (all + bytes, rate + bytes / time));
+        (rate > 0.0).then(|| (bytes / rate) as u64)
     }
 
     /// So much room is there now.
     pub fn room(&mut self, room: u64) {
-        let all = self.bytes().max(1) as f64;
-        for follow in &mut self.all {
-            let part = follow.bytes() as f64 / all;
-            follow.room((room as f64 * part) as u64);
+        let (laps, parts) = (self.all_laps(), self.all.len() as u64);
+        let idles = |stream: &Stream| laps - stream.met > IDLES * parts && !stream.follow.fits();
+        // Where all of them pause each stays what it is.
+        let bytes = |stream: &Stream| if idles(stream) { 0 } else { stream.follow.bytes() };
+        let all = self.all.iter().map(bytes).sum::<u64>().max(1) as f64;
+        for stream in &mut self.all {
+            let part = bytes(stream) as f64 / all;
+            stream.follow.room((room as f64 * part) as u64);
         }
     }
 
     /// So much can be brought in before the kernel makes room for it by itself; see [`Follow::left`].
     pub fn left(&mut self, bytes: Option<u64>) {
         let parts = self.all.len() as u64;
-        self.all.iter_mut().for_each(|follow| follow.left(bytes.map(|bytes| bytes / parts)));
+        self.follows_mut().for_each(|follow| follow.left(bytes.map(|bytes| bytes / parts)));
     }
 
-    /// Whose a unit is, before others his that was there last.
+    /// Whose a unit is: before others that one's where the thread was last.
     fn whose(&self, unit: Id, thread: u32) -> Option<usize> {
-        let own = self.threads.get(&thread).copied().filter(|own| self.all[*own].knows(unit));
-        own.or_else(|| self.all.iter().position(|follow| follow.knows(unit)))
+        let own = self.threads.get(&thread).map(|(at, _)| *at).filter(|at| self.all[*at].follow.knows(unit));
+        own.or_else(|| self.follows().position(|follow| follow.knows(unit)))
     }
 
     /// A fault of the program: at this unit, if it is one that is known, by this thread, at this time.
     pub fn fault(&mut self, unit: Option<Id>, thread: u32, major: bool, now: u64) {
         let whose = unit.and_then(|unit| self.whose(unit, thread));
-        if let Some(whose) = whose {
+        if let Some(at) = whose {
             if self.threads.len() >= THREADS {
                 self.threads.clear();
             }
-            self.threads.insert(thread, whose);
+            let (before, sure) = self.threads.entry(thread).or_insert((at, 0));
+            *sure = if *before == at { (*sure + 1).min(MOST_GOES) } else { 1 };
+            *before = at;
+        } else if major && let Some((_, sure)) = self.threads.get_mut(&thread) {
+            *sure = sure.saturating_sub(1);
         }
-        // Of a thread that never went along any of them nobody can say where it should be.
-        match whose.or_else(|| self.threads.get(&thread).copied()) {
-            Some(whose) => {
-                self.slice.1 += 1;
-                self.all[whose].fault(unit, thread, major, now);
-            }
-            None => self.slice.2 += u64::from(major),
-        }
+        // Of a thread that goes along none of them nobody can say where it should be.
+        let Some(at) = whose.or_else(|| self.goes_along(thread)) else {
+            self.slice.2 += u64::from(major);
+            return;
+        };
+        self.slice.1 += 1;
+        self.all[at].met = self.all_laps();
+        self.all[at].follow.fault(unit, thread, major, now);
     }
 
     /// A unit that is not known is used where this thread is.
     pub fn turned_up(&mut self, unit: Id, thread: u32) {
-        if let Some(whose) = self.threads.get(&thread) {
-            self.all[*whose].turned_up(unit);
+        if let Some(at) = self.goes_along(thread) {
+            self.all[at].follow.turned_up(unit);
         }
     }
 
     /// These were sent out without being known to be used; see [`Follow::may_turn_up`].
     pub fn may_turn_up(&mut self, units: &[Id]) {
-        self.all.iter_mut().for_each(|follow| follow.may_turn_up(units));
+        self.follows_mut().for_each(|follow| follow.may_turn_up(units));
     }
 
     /// Does what is to be done now.
     pub fn act(&mut self, world: &mut impl World, now: u64) {
         let (since, own, others) = self.slice;
-        if now.saturating_sub(since) >= SLICE {
-            let strange = others >= FAULTS && others > OTHERS * own;
-            self.strange = if strange { self.strange + 1 } else { 0 };
+        if now.saturating_sub(since) >= SLICE && own + others >= FAULTS {
+            self.strange = if others > OTHERS * own { self.strange + 1 } else { 0 };
             self.slice = (now, 0, 0);
         }
         let parts = self.all.len();
         self.first = (self.first + 1) % parts;
-        (0..parts).for_each(|nth| self.all[(self.first + nth) % parts].act(world, now));
+        (0..parts).for_each(|nth| self.all[(self.first + nth) % parts].follow.act(world, now));
+        if self.follows().any(Follow::is_astray) && !self.follows().all(Follow::is_astray) {
+            self.drop_astray();
+        }
+    }
+
+    /// One thread may do something else now, and the others go on.
+    fn drop_astray(&mut self) {
+        let (room, laps) = (self.space(), self.tally().laps);
+        let gone = self.follows().filter(|follow| follow.is_astray()).map(Follow::tally);
+        self.gone = Tally { laps: 0, ..gone.fold(self.gone, Tally::and) };
+        self.all.retain(|stream| !stream.follow.is_astray());
+        // Places are counted otherwise now; where each is turns out at once.
+        self.threads.clear();
+        self.number();
+        self.laps = laps.saturating_sub(self.all_laps() / self.all.len() as u64);
+        self.room(room);
     }
 
     /// Looks where all of it is, at first.
     pub fn survey(&mut self, world: &mut impl World) {
-        self.all.iter_mut().for_each(|follow| follow.survey(world));
+        self.follows_mut().for_each(|follow| follow.survey(world));
     }
 
     /// Bytes of all that are in memory, as it was found.
     pub fn count(&self, world: &mut impl World) -> u64 {
-        self.all.iter().map(|follow| follow.count(world)).sum()
+        self.follows().map(|follow| follow.count(world)).sum()
     }
 
     /// The program does something else now.
     pub fn is_astray(&self) -> bool {
-        self.strange >= OFTEN || self.all.iter().any(Follow::is_astray)
+        self.strange >= OFTEN || self.follows().all(Follow::is_astray)
     }
 
     /// Whether a unit is part of it.
     pub fn knows(&self, unit: Id) -> bool {
-        self.all.iter().any(|follow| follow.knows(unit))
+        self.follows().any(|follow| follow.knows(unit))
     }
 
     /// What comes from now on is judged anew.
     pub fn judged(&mut self) {
-        self.all.iter_mut().for_each(Follow::judged);
+        self.follows_mut().for_each(Follow::judged);
     }
 
     /// All of it is kept: there is nothing to do.
     pub fn fits(&self) -> bool {
-        self.all.iter().all(Follow::fits)
+        self.follows().all(Follow::fits)
     }
 
-    /// What became of it: laps in the mean, and what one takes of as much as there is.
+    /// What became of it: laps in the mean, and what one takes of as much as goes on.
     pub fn tally(&self) -> Tally {
-        let sum = self.all.iter().map(Follow::tally).fold(Tally::default(), Tally::and);
+        let sum = self.follows().map(Follow::tally).fold(self.gone, Tally::and);
         Tally {
-            laps: sum.laps / self.all.len() as u64,
-            lap: self.together(|follow, _| Some(follow.tally().lap).filter(|lap| *lap > 0)).unwrap_or(0),
-            shortest: self
-                .together(|follow, _| Some(follow.tally().shortest).filter(|lap| *lap < u64::MAX))
-                .unwrap_or(u64::MAX),
+            laps: self.laps + sum.laps / self.all.len() as u64,
+            lap: self.together(|one| Some(one.follow.tally().lap).filter(|lap| *lap > 0)).unwrap_or(0),
+            shortest: self.together(shortest).unwrap_or(u64::MAX),
             ..sum
         }
     }
 
-    /// What one took before it was followed, in ns.
-    pub fn took(&self) -> u64 {
-        self.together(|_, at| Some(self.took[at])).unwrap_or(0)
+    /// What one took before it was followed, in ns; and the same of those alone that went round since somebody judged.
+    pub fn took(&self) -> (u64, u64) {
+        let all = self.together(|one| Some(one.took)).unwrap_or(0);
+        (all, self.together(|one| shortest(one).map(|_| one.took)).unwrap_or(all))
     }
 
     /// Bytes of it.
@@ -229,39 +291,43 @@ impl Streams {
 
     /// The units of each, from where the program is.
     pub fn order(&self) -> Vec<Id> {
-        self.all.iter().flat_map(Follow::order).collect()
+        self.follows().flat_map(Follow::order).collect()
     }
 
     /// Where the program is, part of the first of them, and how many units are asked for ahead in all.
     pub fn cursor(&self) -> (f64, i64) {
-        let cursors = || self.all.iter().map(Follow::cursor);
+        let cursors = || self.follows().map(Follow::cursor);
         (cursors().next().map_or(0.0, |(at, _)| at), cursors().map(|(_, ahead)| ahead).sum())
     }
 
     /// Its quota of processor time was used up, and it was held.
     pub fn held(&mut self) {
-        self.all.iter_mut().for_each(Follow::held);
+        self.follows_mut().for_each(Follow::held);
     }
 
     /// Whether it is known not to run now.
     pub fn stands(&mut self, stands: bool) {
-        self.all.iter_mut().for_each(|follow| follow.stands(stands));
+        self.follows_mut().for_each(|follow| follow.stands(stands));
     }
 
     /// It runs, or waits for what is asked for: the next step has something to do.
     pub fn is_busy(&self, now: u64) -> bool {
-        self.all.iter().any(|follow| follow.is_busy(now))
+        self.follows().any(|follow| follow.is_busy(now))
     }
 
     /// Pages are put into its page table beforehand, and every one of its faults counts; see [`Follow::maps`].
     pub fn maps(&self) -> bool {
-        self.all.iter().any(Follow::maps)
+        self.follows().any(Follow::maps)
     }
 
     /// For whoever wants to know why.
     pub fn inside(&self) -> String {
-        self.all.iter().map(Follow::inside).collect::<Vec<_>>().join("; ")
+        self.follows().map(Follow::inside).collect::<Vec<_>>().join("; ")
     }
+}
+
+fn shortest(one: &Stream) -> Option<u64> {
+    Some(one.follow.tally().shortest).filter(|lap| *lap < u64::MAX)
 }
 
 #[cfg(test)]

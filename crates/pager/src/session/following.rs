@@ -6,7 +6,7 @@ use crate::counts::WORTH_READ;
 use crate::folios::with_folios;
 use crate::follow::Tally;
 use crate::groups::Groups;
-use crate::history::{Lap, MOST_PARTS};
+use crate::history::{History, Lap, MOST_PARTS};
 use crate::known::Known;
 use crate::quota::Quota;
 use crate::room::Room;
@@ -27,6 +27,7 @@ const SOUGHT: u64 = 2;
 const UNKNOWN: usize = 4;
 /// One in so many of them that another thread wants back, and it is not tried again.
 const MISSED: usize = 4;
+const FEW: u32 = 16;
 /// A lap is a gain when it takes less than this part of the time that one took without it: laps differ by chance.
 const GAIN: f64 = 0.9;
 /// The same where less is kept than one part in so many: all that it does then is to read ahead, as the kernel does by itself.
@@ -54,12 +55,14 @@ impl Session {
         }
         tracing::debug!("{}: it goes round: {}", self.pid, self.history.inside());
         let before = self.lap_before;
+        let mut taken: HashSet<Id> = laps.iter().flat_map(|(order, _)| order).copied().collect();
         for (order, time) in &mut laps {
             // A lap that began before it was followed last says nothing of how long one takes.
             let spans = before > 0 && now.saturating_sub(*time) < self.ended;
             *time = if spans { before } else { *time };
             order.rotate_right(1);
-            *order = self.with_folios(order);
+            *order = self.with_folios(order, |unit| taken.contains(&unit));
+            taken.extend(order.iter());
         }
         self.begin(&laps, now)?;
         let (since, majors) = (self.counted.0.saturating_sub(self.learning.0), self.counted.1.major - self.learning.1);
@@ -67,13 +70,13 @@ impl Session {
         Ok(true)
     }
 
-    /// An order with what the kernel reads of files along with it.
-    fn with_folios(&mut self, order: &[Id]) -> Vec<Id> {
+    /// An order with what the kernel reads of files along with it, and is nobody else's.
+    fn with_folios(&mut self, order: &[Id], taken: impl Fn(Id) -> bool) -> Vec<Id> {
         let memory = &mut self.memory;
         with_folios(order, |unit, by| {
             let address = memory.units.address(unit).checked_add_signed(by * UNIT as i64)?;
             let unit = memory.has(address).then(|| memory.units.at(address)).flatten()?;
-            memory.is_file(unit).then_some(unit)
+            (memory.is_file(unit) && !taken(unit)).then_some(unit)
         })
     }
 
@@ -98,12 +101,12 @@ impl Session {
         self.memory.keep_unknown();
         let mut follow = Streams::new(laps, now);
         follow.survey(&mut self.memory);
-        self.lap_before = follow.took();
+        (self.lap_before, _) = follow.took();
         let parts = follow.parts();
         self.follow = Some(follow);
         self.tell_room(now);
         (self.followed_since, self.laps_judged, self.sought) = (now, 0, (0, SOUGHT));
-        (self.sent, self.missed) = (HashSet::new(), 0);
+        (self.sent, self.missed, self.others) = (HashSet::new(), 0, History::default());
         tracing::debug!(
             "{}: {} units in {} places, {parts} each for itself, a lap took {:.2} s",
             self.pid,
@@ -143,29 +146,29 @@ impl Session {
     }
 
     /// A thread that was elsewhere when the others' orders were learned is followed, too, once its own is known.
-    fn strangers_join(&mut self, now: u64) {
+    pub(super) fn strangers_join(&mut self, now: u64) {
         for thread in std::mem::take(&mut self.strangers) {
             let Some(follow) =
                 self.follow.as_ref().filter(|follow| follow.parts() < MOST_PARTS && follow.is_stranger(thread))
             else {
                 continue;
             };
-            let Some((mut order, took)) = self.history.cycle_of(thread, SURE) else { continue };
+            let Some((mut order, took)) = self.others.cycle_of(thread, SURE) else { continue };
             let known = order.iter().filter(|unit| follow.knows(**unit)).count();
             if 2 * known > order.len() || SMALL * order.len() * follow.parts() < follow.order().len() {
                 continue;
             }
             order.rotate_right(1);
-            let lap = (self.with_folios(&order), took);
+            let taken: HashSet<Id> = follow.order().into_iter().collect();
+            let lap = (self.with_folios(&order, |unit| taken.contains(&unit)), took);
             let Some(follow) = &mut self.follow else { return };
             follow.join(&lap, thread, &mut self.memory, now);
-            self.lap_before = follow.took();
+            (self.lap_before, _) = follow.took();
             tracing::debug!("{}: {thread} joins, {} units", self.pid, order.len());
         }
     }
 
     pub(super) fn follow(&mut self, now: u64) -> io::Result<()> {
-        self.strangers_join(now);
         if self.room.is_due(now) {
             self.tell_room(now);
         }
@@ -183,8 +186,9 @@ impl Session {
         // It goes on, and hardly anything has to be brought in for that; one that pauses is followed when it comes back.
         let idles = self.bringing < WORTH_READ && now.saturating_sub(self.active) < SECOND;
         // What other threads use is no leftover.
-        if MISSED * self.missed as usize > self.sent.len() {
-            self.sought.1 = u64::MAX;
+        if self.missed >= FEW && MISSED * self.missed as usize > self.sent.len() {
+            self.memory.keep_unknown();
+            (self.sought.1, self.missed) = (u64::MAX, 0);
         }
         if tally.laps > self.sought.0 && tally.laps >= self.sought.1 && !follow.fits() {
             self.sought.0 = tally.laps;
@@ -199,11 +203,12 @@ impl Session {
         // What it brought, once it is settled.
         if tally.laps >= self.laps_judged + 3 {
             self.laps_judged = tally.laps;
+            let (_, before) = follow.took();
             follow.judged();
             tracing::debug!("{}: lap {:.3} s, {}", self.pid, tally.lap as f64 / 1e9, follow.inside());
             // The shortest: a pause, or a prompt, makes one of them long.
             let enough = if NOTHING * follow.kept() < follow.bytes() { GAIN_AHEAD } else { GAIN };
-            no_gain = tally.shortest as f64 > enough * self.lap_before as f64 && !follow.fits();
+            no_gain = tally.shortest as f64 > enough * before as f64 && !follow.fits();
             if !no_gain {
                 self.penance.gains();
             }

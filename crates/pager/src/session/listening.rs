@@ -94,7 +94,7 @@ impl Session {
             follow.fault(unit, fault.tid, fault.major, fault.at);
             let Some(unit) = unit.filter(|unit| !follow.knows(*unit)) else { return };
             if fault.major {
-                if follow.is_stranger(fault.tid) && self.history.visit(unit, fault.tid, fault.at) {
+                if follow.is_stranger(fault.tid) && self.others.visit(unit, fault.tid, fault.at) {
                     self.strangers.insert(fault.tid);
                     self.missed += u32::from(self.sent.contains(&unit));
                 }
