@@ -72,15 +72,15 @@ fn each_tier_is_set_up_measured_and_taken_away() {
         assert!((passes / 192.0 / 1.048_576 - 1.0).abs() < 0.01, "{row}");
     }
     assert!(why("zram").contains("compression holds it"), "{}", why("zram"));
-    assert!(of(&rows["zram"], "MBps") > of(&rows["optane-pi5"], "MBps"), "{rows:#?}");
     assert!(why("optane-pi5").contains("of the disk's rate"), "{}", why("optane-pi5"));
     // A fault of an emulated Optane takes what its profile says, and the kernel's own; not what this machine's disk takes.
     let fault = of(&rows["optane-pi5"]["fault_us"], "p50");
     assert!(fault >= 100.0, "{fault}");
     let (one, two) = (of(&rows["optane-pi5"], "disk_MBps"), of(&rows["optane-pi5,optane-pi5"], "disk_MBps"));
     if full() {
-        // Twice as much, but two emulators on two cores are in each other's way. On a machine that has other things to do neither
-        // holds.
+        // Compression is quicker than a disk. Two disks bring twice as much, but two emulators on two cores are in each other's way. On a
+        // machine that has other things to do none of it holds.
+        assert!(of(&rows["zram"], "MBps") > of(&rows["optane-pi5"], "MBps"), "{rows:#?}");
         assert!(fault < 2000.0 && two / one > 1.2, "{fault} {one} {two}");
     }
     let record = place.home.last();
