@@ -48,7 +48,16 @@ class Group:
             path.mkdir(exist_ok=True)
         self.limit(None)
         self.quota(None)
+        self.ended = threading.Event()
+        threading.Thread(target=self.renew, daemon=True).start()
         return self
+
+    def renew(self):
+        """Has the kernel count anew what the group holds. By old counts it takes what could be swapped for what cannot, and its memory killer
+        ends whoever loads a model."""
+        while not self.ended.wait(0.02):
+            with contextlib.suppress(OSError):
+                (MEMORY / "memory.stat").read_bytes()
 
     def limit(self, mib):
         settle(MEMORY / "memory.limit_in_bytes", -1 if mib is None else int(mib * MIB))
@@ -64,6 +73,7 @@ class Group:
         return subprocess.Popen(list(map(str, words)), env=env, preexec_fn=enter, **more)
 
     def __exit__(self, *_):
+        self.ended.set()
         for pid in (MEMORY / "cgroup.procs").read_text().split():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(int(pid), signal.SIGKILL)
@@ -124,7 +134,9 @@ class Server:
     def __init__(self, group, options, store):
         words = [LLAMA_SERVER, "-m", MODEL, "-c", 512, "-t", 2, "-np", 1, "--port", PORT, "--host", "127.0.0.1", "--cache-ram", 0]
         if not options.get("use_mmap", True):
-            words.append("--no-mmap")
+            # As it was called until the middle of 2026.
+            told = subprocess.run([LLAMA_SERVER, "--help"], capture_output=True, text=True)
+            words += ["--no-mmap"] if "--no-mmap" in told.stdout + told.stderr else ["--load-mode", "none"]
         self.process = group.start(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def request(self, tokens, prompt):
