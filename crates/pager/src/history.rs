@@ -249,9 +249,11 @@ impl History {
         Parts::Some(known.into_iter().map(|(thread, period, _)| (thread, period)).collect())
     }
 
-    /// The cycle of one thread alone.
-    pub fn cycle_of(&self, thread: u32, enough: f64) -> Option<Lap> {
-        self.lap_of(thread, self.threads.get(&thread)?.sequence.uneven_period(enough)?)
+    /// The cycle of one thread alone that went round so often at least since it was last in doubt.
+    pub fn cycle_of(&self, thread: u32, laps: u64, enough: f64) -> Option<Lap> {
+        let own = &self.threads.get(&thread)?.sequence;
+        let period = own.uneven_period(enough).filter(|period| own.visits >= laps * period)?;
+        self.lap_of(thread, period)
     }
 
     /// The last visits of a thread, so many.

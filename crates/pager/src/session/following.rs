@@ -27,12 +27,18 @@ const SOUGHT: u64 = 2;
 const UNKNOWN: usize = 4;
 /// One in so many of them that another thread wants back, and it is not tried again.
 const MISSED: usize = 4;
-const FEW: u32 = 16;
+const FEW: u32 = 8;
+/// At first so many, to see whether one does: what others had would be ours before they have it back.
+const PROBE: usize = 32;
 /// A lap is a gain when it takes less than this part of the time that one took without it: laps differ by chance.
 const GAIN: f64 = 0.9;
 /// The same where less is kept than one part in so many: all that it does then is to read ahead, as the kernel does by itself.
 const GAIN_AHEAD: f64 = 0.67;
 const NOTHING: u64 = 50;
+/// A thread that was elsewhere must have gone round so often, and not so many times as quickly as the others: what it has is in memory then
+/// but for what was just taken from it, and best left there.
+const LAPS: u64 = 3;
+const QUICK: u64 = 2;
 /// A part that is shorter than the others are in the mean, by so much, is not worth another.
 const SMALL: usize = 4;
 /// A program that runs for less than one part in so many of the time stands.
@@ -153,9 +159,10 @@ impl Session {
             else {
                 continue;
             };
-            let Some((mut order, took)) = self.others.cycle_of(thread, SURE) else { continue };
+            let Some((mut order, took)) = self.others.cycle_of(thread, LAPS, SURE) else { continue };
             let known = order.iter().filter(|unit| follow.knows(**unit)).count();
-            if 2 * known > order.len() || SMALL * order.len() * follow.parts() < follow.order().len() {
+            let is_quick = QUICK * took < follow.tally().lap;
+            if is_quick || 2 * known > order.len() || SMALL * order.len() * follow.parts() < follow.order().len() {
                 continue;
             }
             order.rotate_right(1);
@@ -186,16 +193,26 @@ impl Session {
         // It goes on, and hardly anything has to be brought in for that; one that pauses is followed when it comes back.
         let idles = self.bringing < WORTH_READ && now.saturating_sub(self.active) < SECOND;
         // What other threads use is no leftover.
-        if self.missed >= FEW && MISSED * self.missed as usize > self.sent.len() {
+        if self.missed >= FEW && MISSED * self.missed as usize > self.sent.len() + self.missed as usize {
             self.memory.keep_unknown();
             (self.sought.1, self.missed) = (u64::MAX, 0);
         }
         if tally.laps > self.sought.0 && tally.laps >= self.sought.1 && !follow.fits() {
             self.sought.0 = tally.laps;
             let order: HashSet<Id> = follow.order().into_iter().collect();
-            let (sent, all) = self.memory.send_out_unknown(&order, order.len() / UNKNOWN);
-            follow.may_turn_up(&sent);
-            (self.sent, self.missed) = (sent.into_iter().collect(), 0);
+            let most = if self.sent.is_empty() { PROBE } else { order.len() / UNKNOWN };
+            let (sent, all) = self.memory.send_out_unknown(&order, most);
+            // None while the ones before still go: whether those are wanted back is not known yet.
+            if !sent.is_empty() {
+                tracing::debug!(
+                    "{}: {} units sent out of which nobody knows; of those before {} came back",
+                    self.pid,
+                    sent.len(),
+                    self.missed
+                );
+                follow.may_turn_up(&sent);
+                (self.sent, self.missed) = (sent.into_iter().collect(), 0);
+            }
             if all {
                 self.sought.1 = 2 * tally.laps;
             }

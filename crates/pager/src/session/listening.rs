@@ -93,10 +93,11 @@ impl Session {
         if let Some(follow) = &mut self.follow {
             follow.fault(unit, fault.tid, fault.major, fault.at);
             let Some(unit) = unit.filter(|unit| !follow.knows(*unit)) else { return };
+            // Before it had gone, too.
+            self.missed += u32::from(follow.is_stranger(fault.tid) && self.sent.remove(&unit));
             if fault.major {
                 if follow.is_stranger(fault.tid) && self.others.visit(unit, fault.tid, fault.at) {
                     self.strangers.insert(fault.tid);
-                    self.missed += u32::from(self.sent.contains(&unit));
                 }
                 self.run(fault);
             } else if self.helped.contains(&unit) {
