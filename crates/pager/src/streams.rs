@@ -137,7 +137,7 @@ impl Streams {
     /// So much room is there now.
     pub fn room(&mut self, room: u64) {
         let (laps, parts) = (self.all_laps(), self.all.len() as u64);
-        let idles = |stream: &Stream| laps - stream.met > IDLES * parts && !stream.follow.fits();
+        let idles = |stream: &Stream| laps.saturating_sub(stream.met) > IDLES * parts && !stream.follow.fits();
         // Where all of them pause each stays what it is.
         let bytes = |stream: &Stream| if idles(stream) { 0 } else { stream.follow.bytes() };
         let all = self.all.iter().map(bytes).sum::<u64>().max(1) as f64;
@@ -217,6 +217,8 @@ impl Streams {
         self.all.retain(|stream| !stream.follow.is_astray());
         // Places are counted otherwise now; where each is turns out at once.
         self.threads.clear();
+        let all_laps = self.all_laps();
+        self.all.iter_mut().for_each(|stream| stream.met = all_laps);
         self.number();
         self.laps = laps.saturating_sub(self.all_laps() / self.all.len() as u64);
         self.room(room);
@@ -430,6 +432,58 @@ mod tests {
             threads.majors - majors,
             streams.inside()
         );
+    }
+
+    #[test]
+    fn one_that_loses_its_order_ends_alone() {
+        let mut threads = Threads::new();
+        let mut streams = followed(&mut threads, &[lap(0), lap(1)]);
+        threads.runs(&mut streams, 8 * PART, 0);
+        let (before, mut now) = (streams.tally(), threads.machine.now * 600_000);
+        for _ in 0..8000 {
+            if streams.parts() == 1 {
+                break;
+            }
+            now += 2_000_000;
+            let unit = Threads::unit(1, threads.rng.next_u64() % PART);
+            streams.fault(Some(unit), 1, true, now);
+            streams.act(&mut threads.machine, now);
+        }
+        assert!(streams.parts() == 1 && !streams.is_astray() && streams.is_stranger(1), "{}", streams.inside());
+        let after = streams.tally();
+        assert!(after.laps >= before.laps && after.asked >= before.asked, "{before:?} {after:?}");
+        streams.room(ROOM as u64 * UNIT);
+        assert_eq!(streams.space(), ROOM as u64 * UNIT, "the other has it all");
+        // And then that one goes on to memory that nobody knows.
+        for nth in 0..8000 {
+            now += 2_000_000;
+            streams.fault(Some((10_000 + nth) as Id), 0, true, now);
+            streams.act(&mut threads.machine, now);
+        }
+        assert!(streams.is_astray(), "{}", streams.inside());
+    }
+
+    #[test]
+    fn one_that_pauses_says_nothing_of_how_long_a_lap_takes() {
+        let mut threads = Threads::new();
+        let mut streams = followed(&mut threads, &[lap(0), lap(1)]);
+        threads.runs(&mut streams, 4 * PART, 0);
+        streams.judged();
+        for _ in 0..10 * PART {
+            threads.at[0] += 1;
+            let (fault, major) = threads.machine.touch(Threads::unit(0, threads.at[0]));
+            let now = threads.machine.now * 600_000;
+            if fault {
+                streams.fault(Some(Threads::unit(0, threads.at[0])), 0, major, now);
+            }
+            streams.act(&mut threads.machine, now);
+        }
+        assert_eq!(streams.took(), (1_000_000_000, 1_000_000_000));
+        let (shortest, own) = (streams.tally().shortest, streams.all[0].follow.tally().shortest);
+        assert!(shortest.abs_diff(own) <= 1, "{shortest} {own}");
+        // Nor does it need room.
+        streams.room(ROOM as u64 * UNIT);
+        assert_eq!((streams.all[0].follow.space(), streams.all[1].follow.space()), (ROOM as u64 * UNIT, 0));
     }
 
     #[test]
