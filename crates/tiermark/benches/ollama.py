@@ -134,7 +134,7 @@ class Server:
     def __init__(self, group, options, store):
         words = [LLAMA_SERVER, "-m", MODEL, "-c", 512, "-t", 2, "-np", 1, "--port", PORT, "--host", "127.0.0.1", "--cache-ram", 0]
         if not options.get("use_mmap", True):
-            # As it was called until the middle of 2026.
+            # Older ones have the first.
             told = subprocess.run([LLAMA_SERVER, "--help"], capture_output=True, text=True)
             words += ["--no-mmap"] if "--no-mmap" in told.stdout + told.stderr else ["--load-mode", "none"]
         self.process = group.start(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
