@@ -58,6 +58,23 @@ pub struct Tally {
     pub shortest: u64,
 }
 
+impl Tally {
+    /// Together with another, of which the laps' times are.
+    pub fn and(self, other: Tally) -> Tally {
+        Tally {
+            laps: self.laps + other.laps,
+            asked: self.asked + other.asked,
+            sent: self.sent + other.sent,
+            expected: self.expected + other.expected,
+            unexpected: self.unexpected + other.unexpected,
+            lost: self.lost + other.lost,
+            early: self.early + other.early,
+            lap: other.lap,
+            shortest: other.shortest,
+        }
+    }
+}
+
 /// Following.
 #[derive(Debug)]
 pub struct Follow {
@@ -106,23 +123,6 @@ pub struct Follow {
     tally: Tally,
 }
 
-impl Tally {
-    /// Together with another, of which the laps' times are.
-    pub fn and(self, other: Tally) -> Tally {
-        Tally {
-            laps: self.laps + other.laps,
-            asked: self.asked + other.asked,
-            sent: self.sent + other.sent,
-            expected: self.expected + other.expected,
-            unexpected: self.unexpected + other.unexpected,
-            lost: self.lost + other.lost,
-            early: self.early + other.early,
-            lap: other.lap,
-            shortest: other.shortest,
-        }
-    }
-}
-
 impl Follow {
     /// Along these units, with the program at the first.
     pub fn new(order: &[Id], room: u64, now: u64) -> Self {
@@ -166,6 +166,11 @@ impl Follow {
     /// A lap took so long before it was followed, in ns.
     pub fn lap_took(&mut self, time: u64) {
         self.lap_before = Some(time);
+    }
+
+    /// What one took then; none where nobody knows.
+    pub fn lap_before(&self) -> Option<u64> {
+        self.lap_before
     }
 
     /// It is one of so many parts of the same program.

@@ -197,8 +197,13 @@ impl History {
     /// It comes to what it knows, and hardly anything was as expected. Of threads each by itself that is told by how long it was in vain to
     /// wait for their orders.
     pub fn is_chance(&self) -> bool {
-        let predictable = if self.all.judged > 2 * PATIENCE { self.all.predictable() } else { self.predictable() };
+        let predictable = if self.may_wait() { self.predictable() } else { self.all.predictable() };
         self.all.outcomes.len() == JUDGED && predictable < 0.25
+    }
+
+    /// An order of each thread may still turn out.
+    fn may_wait(&self) -> bool {
+        self.all.judged < PATIENCE.max(2 * (JUDGED * self.most().len()) as u64)
     }
 
     /// The cycles that the program is in, each in the order of its last lap: one of all threads, or one of each where each goes on as it
@@ -231,8 +236,7 @@ impl History {
         let (hits, judged) = most.iter().fold((0, 0), count);
         // Together they may have been so by chance, while the slower one was in memory.
         let goes_on = hits as f64 >= enough * judged as f64;
-        let is_early = self.all.judged < PATIENCE.max(2 * judged as u64);
-        if goes_on && is_early && most.iter().any(|one| one.sequence.uneven_period(enough).is_none()) {
+        if goes_on && self.may_wait() && most.iter().any(|one| one.sequence.uneven_period(enough).is_none()) {
             return Parts::Unknown;
         }
         let known =
@@ -280,6 +284,11 @@ impl History {
                 .map(|(thread, one)| of(thread.to_string(), &one.sequence)),
         );
         all.join("; ")
+    }
+
+    /// Threads whose visits are remembered.
+    pub fn threads(&self) -> Vec<u32> {
+        self.threads.keys().copied().collect()
     }
 
     /// Visits so far.

@@ -96,9 +96,7 @@ pub struct Session {
     /// Its processor time at a moment, in ns.
     ran: (u64, u64),
     follow: Option<Streams>,
-    /// Threads that met unknown units since it was looked whether there is an order in them.
-    strangers: HashSet<u32>,
-    /// What such threads visited since it is followed.
+    /// What threads visited since it is followed that do not go along.
     others: History,
     /// Units that were sent out because nobody knew of them; and those of them that other threads wanted back since.
     sent: HashSet<Id>,
@@ -174,7 +172,6 @@ impl Session {
             rose: 0,
             ran: (0, 0),
             follow: None,
-            strangers: HashSet::new(),
             others: History::default(),
             sent: HashSet::new(),
             missed: 0,

@@ -32,7 +32,7 @@ pub struct Streams {
     /// Since when faults were counted: of threads that go along any of them, and of others; and how often it was too many of others.
     slice: (u64, u64, u64),
     strange: u32,
-    /// What became of those that are not followed any more, and laps by which there were more in the mean before there were others.
+    /// What became of those that are not followed any more, and of other threads' faults; and laps by which there were more in the mean before there were others.
     gone: Tally,
     laps: u64,
 }
@@ -41,8 +41,6 @@ pub struct Streams {
 #[derive(Debug)]
 struct Stream {
     follow: Follow,
-    /// What a lap took before it was followed, in ns.
-    took: u64,
     /// Laps of all of them when it met a fault last.
     met: u64,
 }
@@ -70,7 +68,7 @@ impl Streams {
     fn add(&mut self, (order, took): &Lap, now: u64) {
         let mut follow = Follow::new(order, 0, now);
         follow.lap_took(*took);
-        self.all.push(Stream { follow, took: *took, met: self.all_laps() });
+        self.all.push(Stream { follow, met: self.all_laps() });
         self.number();
     }
 
@@ -138,7 +136,7 @@ impl Streams {
     pub fn room(&mut self, room: u64) {
         let (laps, parts) = (self.all_laps(), self.all.len() as u64);
         let idles = |stream: &Stream| laps.saturating_sub(stream.met) > IDLES * parts && !stream.follow.fits();
-        // Where all of them pause each stays what it is.
+        // Not all of them at once: whoever went round last met a fault there.
         let bytes = |stream: &Stream| if idles(stream) { 0 } else { stream.follow.bytes() };
         let all = self.all.iter().map(bytes).sum::<u64>().max(1) as f64;
         for stream in &mut self.all {
@@ -175,6 +173,7 @@ impl Streams {
         // Of a thread that goes along none of them nobody can say where it should be.
         let Some(at) = whose.or_else(|| self.goes_along(thread)) else {
             self.slice.2 += u64::from(major);
+            self.gone.unexpected += u64::from(major);
             return;
         };
         self.slice.1 += 1;
@@ -267,8 +266,9 @@ impl Streams {
 
     /// What one took before it was followed, in ns; and the same of those alone that went round since somebody judged.
     pub fn took(&self) -> (u64, u64) {
-        let all = self.together(|one| Some(one.took)).unwrap_or(0);
-        (all, self.together(|one| shortest(one).map(|_| one.took)).unwrap_or(all))
+        let before = |one: &Stream| one.follow.lap_before();
+        let all = self.together(before).unwrap_or(0);
+        (all, self.together(|one| shortest(one).and_then(|_| before(one))).unwrap_or(all))
     }
 
     /// Bytes of it.

@@ -153,7 +153,7 @@ impl Session {
 
     /// A thread that was elsewhere when the others' orders were learned is followed, too, once its own is known.
     pub(super) fn strangers_join(&mut self, now: u64) {
-        for thread in std::mem::take(&mut self.strangers) {
+        for thread in self.others.threads() {
             let Some(follow) =
                 self.follow.as_ref().filter(|follow| follow.parts() < MOST_PARTS && follow.is_stranger(thread))
             else {
@@ -175,10 +175,38 @@ impl Session {
         }
     }
 
+    /// Sends out what is there and not of the order, unless other threads use it.
+    fn send_out_leftovers(&mut self) {
+        let Some(follow) = &mut self.follow else { return };
+        if self.missed >= FEW && MISSED * self.missed as usize > self.sent.len() + self.missed as usize {
+            self.memory.keep_unknown();
+            (self.sought.1, self.missed) = (u64::MAX, 0);
+        }
+        let laps = follow.tally().laps;
+        if laps <= self.sought.0 || laps < self.sought.1 || follow.fits() {
+            return;
+        }
+        self.sought.0 = laps;
+        let order: HashSet<Id> = follow.order().into_iter().collect();
+        let most = if self.sent.is_empty() { PROBE } else { order.len() / UNKNOWN };
+        let (sent, all) = self.memory.send_out_unknown(&order, most);
+        // None while the ones before still go: whether those are wanted back is not known yet.
+        if !sent.is_empty() {
+            let (pid, missed) = (self.pid, self.missed);
+            tracing::debug!("{pid}: {} units of which nobody knows go, {missed} of those before came back", sent.len());
+            follow.may_turn_up(&sent);
+            (self.sent, self.missed) = (sent.into_iter().collect(), 0);
+        }
+        if all {
+            self.sought.1 = 2 * laps;
+        }
+    }
+
     pub(super) fn follow(&mut self, now: u64) -> io::Result<()> {
         if self.room.is_due(now) {
             self.tell_room(now);
         }
+        self.send_out_leftovers();
         // A program that was held stands at once, and the disk need not wait until it is missed.
         let runs = if self.every { self.runs(STANDS, now) } else { None };
         let Some(follow) = &mut self.follow else { return Ok(()) };
@@ -192,31 +220,6 @@ impl Session {
         let (over, mut no_gain) = (follow.is_astray(), false);
         // It goes on, and hardly anything has to be brought in for that; one that pauses is followed when it comes back.
         let idles = self.bringing < WORTH_READ && now.saturating_sub(self.active) < SECOND;
-        // What other threads use is no leftover.
-        if self.missed >= FEW && MISSED * self.missed as usize > self.sent.len() + self.missed as usize {
-            self.memory.keep_unknown();
-            (self.sought.1, self.missed) = (u64::MAX, 0);
-        }
-        if tally.laps > self.sought.0 && tally.laps >= self.sought.1 && !follow.fits() {
-            self.sought.0 = tally.laps;
-            let order: HashSet<Id> = follow.order().into_iter().collect();
-            let most = if self.sent.is_empty() { PROBE } else { order.len() / UNKNOWN };
-            let (sent, all) = self.memory.send_out_unknown(&order, most);
-            // None while the ones before still go: whether those are wanted back is not known yet.
-            if !sent.is_empty() {
-                tracing::debug!(
-                    "{}: {} units sent out of which nobody knows; of those before {} came back",
-                    self.pid,
-                    sent.len(),
-                    self.missed
-                );
-                follow.may_turn_up(&sent);
-                (self.sent, self.missed) = (sent.into_iter().collect(), 0);
-            }
-            if all {
-                self.sought.1 = 2 * tally.laps;
-            }
-        }
         // What it brought, once it is settled.
         if tally.laps >= self.laps_judged + 3 {
             self.laps_judged = tally.laps;

@@ -93,11 +93,11 @@ impl Session {
         if let Some(follow) = &mut self.follow {
             follow.fault(unit, fault.tid, fault.major, fault.at);
             let Some(unit) = unit.filter(|unit| !follow.knows(*unit)) else { return };
-            // Before it had gone, too.
+            // A minor fault tells it as well: it was wanted back before it had gone.
             self.missed += u32::from(follow.is_stranger(fault.tid) && self.sent.remove(&unit));
             if fault.major {
-                if follow.is_stranger(fault.tid) && self.others.visit(unit, fault.tid, fault.at) {
-                    self.strangers.insert(fault.tid);
+                if follow.is_stranger(fault.tid) {
+                    self.others.visit(unit, fault.tid, fault.at);
                 }
                 self.run(fault);
             } else if self.helped.contains(&unit) {
