@@ -52,7 +52,8 @@ fn parsed(line: &str) -> Option<Map> {
     let permissions = words.next()?;
     let inode = words.nth(2)?;
     let name = words.next().unwrap_or_default();
-    let device = name.starts_with("/dev/") && !name.starts_with("/dev/shm/");
+    // Memory under the names of files: a file in it, and what is shared and of no file.
+    let device = name.starts_with("/dev/") && !name.starts_with("/dev/shm/") && name != "/dev/zero";
     // What a disk holds comes and goes as a file's pages do; what other devices map is theirs.
     let disk = || std::fs::metadata(name).is_ok_and(|data| data.file_type().is_block_device());
     let kernels = name.starts_with("[v") || device && !disk();
@@ -70,11 +71,14 @@ mod tests {
         let text = "00010000-00013000 rw-p 00000000 00:00 0 \n\
                     00021000-00043000 r--s 00000000 fd:01 77 /models/a b.gguf\n\
                     00043000-00048000 ---p 00000000 00:00 0 \n\
+                    00050000-00051000 rw-s 00000000 00:01 77 /dev/zero (deleted)\n\
+                    00060000-00061000 rw-s 00000000 00:05 78 /dev/mem\n\
                     7ffd0000-7ffd2000 r-xp 00000000 00:00 0 [vdso]\n";
         let maps = Maps(text.lines().filter_map(parsed).collect());
         let within: Vec<_> = maps.within(0x12000, 0x20000).collect();
         let range = |at, len| Range { at, len };
         assert_eq!(within, [(range(0x12000, 0x1000), false), (range(0x21000, 0x11000), true)]);
         assert!(maps.has(0x42fff) && !maps.has(0x43000) && !maps.has(0x7ffd_0000) && !maps.has(0));
+        assert!(maps.has(0x50000) && !maps.has(0x60000));
     }
 }

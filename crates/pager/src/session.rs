@@ -151,13 +151,15 @@ impl Session {
     /// # Errors
     /// With a sentence, when it is not there or may not be helped.
     pub fn of(pid: u32, program: Option<PathBuf>) -> io::Result<Self> {
+        // Asked before: should it become another program meanwhile, that is noticed at the first count.
+        let stack = Counts::of(pid)?.stack;
         let memory = Memory::of(pid)?;
         Ok(Session {
             pid,
             memory,
             program,
             charged: false,
-            stack: 0,
+            stack,
             room: Room::of(pid),
             mode: Mode::Watching,
             faults: None,
@@ -288,7 +290,8 @@ impl Session {
         let counts = Counts::of(self.pid)?;
         // None while it ends, or where its memory may not be looked at.
         let stack = if counts.stack == 0 { self.stack } else { counts.stack };
-        if std::mem::replace(&mut self.stack, stack) != stack && self.counted.0 > 0 {
+        let before = std::mem::replace(&mut self.stack, stack);
+        if before != stack && before != 0 {
             return self.became_another(now);
         }
         let (before, counted) = self.counted;
@@ -339,7 +342,7 @@ impl Session {
         let fresh = Session::of(self.pid, self.program.clone())?;
         let (total, guessed, avoided, untold, hands) =
             (self.total, self.guessed, self.avoided, self.untold, self.hand_cpu());
-        *self = Session { total, guessed, avoided, untold, hands, stack: self.stack, ..fresh };
+        *self = Session { total, guessed, avoided, untold, hands, ..fresh };
         Ok(())
     }
 
@@ -419,30 +422,42 @@ impl Session {
 mod tests {
     use super::*;
     use crate::world::World;
+    use std::io::Write;
 
     #[test]
     fn a_process_that_becomes_another_program_is_met_anew() {
         use std::process::{Command, Stdio};
-        let mut shell =
-            Command::new("sh").args(["-c", "read line; exec sleep 60"]).stdin(Stdio::piped()).spawn().unwrap();
+        // It does so twice, the second time before anything was counted of what it was then.
+        let becomes = "read line; exec sh -c 'read line; exec sleep 60' second";
+        let mut shell = Command::new("sh").args(["-c", becomes]).stdin(Stdio::piped()).spawn().unwrap();
         let session = Session::of(shell.id(), None);
         let mut now = 1;
         let mut step = |session: &mut Session| {
             now += COUNT;
             session.step(now).unwrap();
         };
+        let id = shell.id();
+        let until = |what: &str| {
+            while !std::fs::read_to_string(format!("/proc/{id}/cmdline")).unwrap().contains(what) {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        };
         if let Ok(mut session) = session {
             session.total.laps = 7;
+            until("read");
             step(&mut session);
             let (stack, before) = (session.stack, session.standing().name);
             step(&mut session);
             assert!(stack != 0 && session.stack == stack);
-            drop(shell.stdin.take());
-            while std::fs::read_to_string(format!("/proc/{}/comm", shell.id())).unwrap() != "sleep\n" {
-                std::thread::sleep(Duration::from_millis(5));
-            }
+            shell.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+            until("\0second");
             step(&mut session);
-            assert!(session.stack != stack && before == "sh" && session.standing().name == "sleep");
+            let second = session.stack;
+            drop(shell.stdin.take());
+            until("sleep\x0060");
+            step(&mut session);
+            assert!(![0, stack, second].contains(&session.stack) && second != stack);
+            assert_eq!((before.as_str(), session.standing().name.as_str()), ("sh", "sleep"));
             assert_eq!(session.standing().laps, 7, "what was done stays counted");
             let unit = session.memory.units.at(session.stack).unwrap();
             assert_ne!(session.memory.look(unit).present, 0, "its memory is the new program's");
