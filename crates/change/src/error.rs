@@ -113,9 +113,15 @@ pub enum ChangeError {
         /// The way out.
         remedy: &'static str,
     },
+    /// Another process has changed settings or swap for as long as it works.
+    #[error(
+        "another tiermark is at work on this machine with kernel settings or swap of its own, and each would falsify what the other measures; \
+         wait until it has ended (`pgrep -a tiermark` names it), or end it by Ctrl-C"
+    )]
+    Taken,
     /// Somebody else changed it meanwhile; it was left as it is, and its journal entry is gone.
     #[error(
-        "cannot undo: {target} {how} meanwhile; it was left as it is; look at it, and remove it if it is not wanted"
+        "cannot undo: {target} {how} meanwhile; it was left as it is; look at it, and set it back or remove it if it is not wanted"
     )]
     Meddled {
         /// What was changed.

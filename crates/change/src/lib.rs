@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 pub mod cgroup;
+mod claim;
 pub mod error;
 mod folder;
 mod fuse_mount;
@@ -28,6 +29,7 @@ mod wanted;
 pub mod zram;
 
 pub use cgroup::{Cgroup, Limits};
+pub use claim::Claim;
 pub use error::ChangeError;
 pub use folder::Folder;
 pub use fuse_mount::FuseMount;

@@ -1,6 +1,7 @@
 //! Swap areas: the header that makes one of a file or a device, and the switching on, which is undone when its owner is
 //! dropped and by the next start after a kill. What is written over, and where, is for the caller to decide.
 
+use crate::claim::Claim;
 use crate::error::ChangeError;
 use crate::guard::unescape;
 use crate::journal::{Journal, Standing, random};
@@ -173,6 +174,7 @@ pub struct SwapOn {
     journal: Journal,
     standing: Option<Standing>,
     path: PathBuf,
+    _claim: Claim,
 }
 
 impl SwapOn {
@@ -180,13 +182,14 @@ impl SwapOn {
     /// discards. It is filled before those of a lower `priority`; without one, after all others.
     ///
     /// # Errors
-    /// [`ChangeError::Apply`] when it is on already, or with the kernel's reason; [`ChangeError::Lacks`] without root;
+    /// [`ChangeError::Taken`] while another process has settings or swap of its own, [`ChangeError::Apply`] when it is on already, or with the kernel's reason; [`ChangeError::Lacks`] without root;
     /// [`ChangeError::Journal`].
     pub fn on(journal: &Journal, run: &str, path: &Path, priority: Option<u16>) -> Result<Self, ChangeError> {
         let apply = |action, source| ChangeError::as_root(action, path, source);
         const SWITCH: &str = "switch on the swap area";
         let busy = || io::Error::new(io::ErrorKind::ResourceBusy, "it is on already; switch it off first (swapoff)");
         let full = std::fs::canonicalize(path).map_err(|e| apply("find", e))?;
+        let claim = Claim::take()?;
         let table = table().map_err(|source| ChangeError::Apply { action: "read", path: SWAPS.into(), source })?;
         if find(&table, &full).is_some() {
             return Err(apply(SWITCH, busy()));
@@ -199,7 +202,7 @@ impl SwapOn {
             return Err(apply(SWITCH, explained(error, busy)));
         }
         // From here on a return drops it, and so undoes it.
-        let area = SwapOn { journal: journal.clone(), standing: Some(standing), path: full };
+        let area = SwapOn { journal: journal.clone(), standing: Some(standing), path: full, _claim: claim };
         journal.step("swap area on");
         Ok(area)
     }

@@ -2,6 +2,7 @@
 //! dropped, and by the next start after a kill. The kernel shows many values in another form than they are written in
 //! (`Y` for 1, a choice in brackets among the others), so values are compared by what they mean.
 
+use crate::claim::Claim;
 use crate::error::ChangeError;
 use crate::journal::{Journal, Standing, random};
 use crate::kind::{Change, Present, Reversible};
@@ -108,6 +109,8 @@ pub struct Value {
     standing: Option<Standing>,
     path: PathBuf,
     before: String,
+    /// One that has this value already for a run is not to lose it in mid-run, either.
+    _claim: Option<Claim>,
 }
 
 impl Value {
@@ -115,7 +118,7 @@ impl Value {
     /// already nothing is done, and nothing will be undone.
     ///
     /// # Errors
-    /// [`ChangeError::NotASetting`] for another path, [`ChangeError::NotTaken`] when the kernel made something else of the
+    /// [`ChangeError::Taken`] while another process has settings or swap of its own, [`ChangeError::NotASetting`] for another path, [`ChangeError::NotTaken`] when the kernel made something else of the
     /// value, [`ChangeError::Lacks`] without root, [`ChangeError::Apply`] with the kernel's reason, [`ChangeError::Journal`].
     pub fn set(journal: &Journal, run: &str, path: &Path, wanted: &str) -> Result<Self, ChangeError> {
         Self::set_below(Path::new("/"), journal, run, path, wanted)
@@ -128,8 +131,10 @@ impl Value {
         if !setting || path.components().any(|part| part == Component::ParentDir) {
             return Err(ChangeError::NotASetting { path: path.to_owned() });
         }
+        let claim = if root == Path::new("/") { Some(Claim::take()?) } else { None };
         let before = read(path).map_err(apply("read"))?;
-        let mut value = Value { journal: journal.clone(), standing: None, path: path.to_owned(), before };
+        let mut value =
+            Value { journal: journal.clone(), standing: None, path: path.to_owned(), before, _claim: claim };
         if same(&value.before, wanted) {
             return Ok(value);
         }

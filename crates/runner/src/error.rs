@@ -161,7 +161,7 @@ impl RunError {
     pub fn kind(&self) -> Kind {
         match self {
             RunError::Refused(refused) if refused.is_unavailable() => Kind::Missing,
-            RunError::Refused(_) => Kind::Refused,
+            RunError::Refused(_) | RunError::Change(ChangeError::Taken) => Kind::Refused,
             RunError::Engine(
                 engine::EngineError::Job(_) | engine::EngineError::Geometry(_) | engine::EngineError::Profile(_),
             ) => Kind::Usage,

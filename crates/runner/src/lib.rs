@@ -22,7 +22,7 @@ pub use progress::{Progress, Silent};
 
 use basics::plan::{Step, Target};
 use basics::{Nanos, NotRun, Plan};
-use change::Journal;
+use change::{Claim, Journal};
 use judge::Judge;
 use machine::Machine;
 use ready::Targets;
@@ -65,6 +65,9 @@ impl Runner<'_> {
     /// When it may not or cannot start, or when the record cannot be kept. What fails on the way is in [`Finished`].
     pub fn run(&mut self, plan: Plan, machine: Machine, command: &str) -> Result<Finished, RunError> {
         let allowed = checked(&plan)?;
+        // From the first target to the last: between two of them nobody else comes in.
+        let presses = plan.targets.iter().any(|target| matches!(target, Target::Pressed(_)));
+        let _claim = if presses { Some(Claim::take()?) } else { None };
         let origin = origin(&plan);
         let mut notes = Vec::new();
         let harness = if origin == Origin::Measured {

@@ -96,6 +96,7 @@ fn status(error: &anyhow::Error) -> u8 {
     match error.downcast_ref::<ChangeError>() {
         Some(ChangeError::Conflict { .. }) => return UNMET,
         Some(ChangeError::NoSuch { .. }) => return USAGE,
+        Some(ChangeError::Taken) => return REFUSED,
         _ => {}
     }
     let missing = error.is::<ChangeError>() || error.is::<Missing>() || error.is::<std::io::Error>();

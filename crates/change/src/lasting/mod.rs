@@ -17,6 +17,7 @@ pub use plan::{Edit, Live, Planned, Settings};
 pub use status::{Held, Status, Took};
 pub use text::with_parameter;
 
+use crate::claim::Claim;
 use crate::error::ChangeError;
 use crate::journal::{Journal, Standing, random};
 use crate::kind::{Change, Present, Reversible};
@@ -47,6 +48,11 @@ impl Lasting {
         Root::at(&self.base)
     }
 
+    /// What stands in the kernel now is not what a run has put there for its time.
+    fn claim(&self) -> Result<Option<Claim>, ChangeError> {
+        if self.base == Path::new("/") { Claim::take().map(Some) } else { Ok(None) }
+    }
+
     /// What would be done for these, and why some cannot be.
     pub fn plan(&self, all: &[Settings]) -> (Planned, Vec<(String, ChangeError)>) {
         let root = self.root();
@@ -63,11 +69,13 @@ impl Lasting {
     /// Does it: all of it, or nothing.
     ///
     /// # Errors
-    /// [`ChangeError`]: what could not be written, after all that was has been taken back.
+    /// [`ChangeError::Taken`] while another process has settings or swap of its own; what could not be written, after all that was has been
+    /// taken back.
     pub fn apply(&self, journal: &Journal, planned: Planned) -> Result<Applied, ChangeError> {
         let root = self.root();
         let ledger = Ledger::at(&root);
         let step = |what| journal.step(what);
+        let _claim = self.claim()?;
         let _lock = ledger::lock(&self.base)?;
         self.finish_open(&ledger, journal)?;
         let id = ledger.next()?;
@@ -113,6 +121,7 @@ impl Lasting {
     pub fn revert(&self, journal: &Journal, id: &str) -> Result<Applied, ChangeError> {
         let root = self.root();
         let ledger = Ledger::at(&root);
+        let _claim = self.claim()?;
         let _lock = ledger::lock(&self.base)?;
         self.finish_open(&ledger, journal)?;
         let step = |what| journal.step(what);
