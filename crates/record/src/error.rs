@@ -70,7 +70,7 @@ pub enum RecordError {
     },
     /// It may be read and not written.
     #[error(
-        "{path} may not be written by this user; give the rights to it and its folder, or name another file with --db FILE"
+        "{path} may not be written (by this user, or because its file system is read-only); give the rights to it and its folder, or name another file with --db FILE"
     )]
     ReadOnly {
         /// The file.
@@ -115,6 +115,12 @@ pub enum RecordError {
     NotText {
         /// In the serialiser's words.
         why: String,
+    },
+    /// There is none yet.
+    #[error("no run is recorded in {path} yet; `tiermark check` makes one")]
+    NoRunYet {
+        /// The file.
+        path: PathBuf,
     },
     /// No run has that name.
     #[error("no run is called {asked:?}; `tiermark runs` lists them")]
@@ -177,6 +183,8 @@ impl RecordError {
             rusqlite::Error::SqliteFailure(failure, _) => match failure.code {
                 Code::NotADatabase => RecordError::NotADatabase { path },
                 Code::DiskFull => RecordError::Full { path },
+                // What it keeps beside the database finds no room either, and that it calls an error of the disk.
+                Code::SystemIoFailure if is_full(&path) => RecordError::Full { path },
                 Code::DatabaseBusy | Code::DatabaseLocked => RecordError::Busy { path },
                 Code::ReadOnly | Code::PermissionDenied => RecordError::ReadOnly { path },
                 Code::DatabaseCorrupt => RecordError::Damaged { path, why: error.to_string() },
@@ -191,4 +199,10 @@ impl RecordError {
             _ => RecordError::Failed { path, why: error.to_string() },
         }
     }
+}
+
+/// Whether the file system that holds it has no room left for this user.
+fn is_full(path: &Path) -> bool {
+    let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+    rustix::fs::statvfs(folder).is_ok_and(|left| left.f_bavail == 0)
 }

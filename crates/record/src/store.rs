@@ -67,6 +67,9 @@ impl Store {
         // would drop SQLite's own locks in this process.
         let folder = path.parent().filter(|dir| *dir != Path::new("")).unwrap_or(Path::new("."));
         let _lock = std::fs::File::open(folder).and_then(|dir| dir.lock().map(|()| dir)).ok();
+        if path.is_dir() {
+            return Err(io("open the database", path, std::io::ErrorKind::IsADirectory.into()));
+        }
         // SQLite says "unable to open" whatever the reason; the file system knows the reason.
         let file = std::fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
         match file {
@@ -89,6 +92,10 @@ impl Store {
     /// As [`Store::open`], and [`RecordError::NoDatabase`] when there is none.
     pub fn open_for_reading(path: &Path) -> Result<Self, RecordError> {
         match std::fs::File::open(path) {
+            Ok(_) if path.is_dir() => {
+                let source = std::io::ErrorKind::IsADirectory.into();
+                return Err(RecordError::Io { action: "read the database", path: path.to_owned(), source });
+            }
             Ok(_) => {}
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 return Err(RecordError::NoDatabase { path: path.to_owned() });
@@ -376,7 +383,7 @@ impl Store {
     /// The run that is meant by `asked`: `last`, or an unambiguous beginning of its name of at least four digits.
     ///
     /// # Errors
-    /// [`RecordError::NotARun`], [`RecordError::NoSuchRun`], [`RecordError::Ambiguous`]; those of the database.
+    /// [`RecordError::NotARun`], [`RecordError::NoRunYet`], [`RecordError::NoSuchRun`], [`RecordError::Ambiguous`]; those of the database.
     pub fn find(&self, asked: &str) -> Result<RunId, RecordError> {
         let prefix = asked.to_ascii_lowercase();
         let (sql, bound) = if prefix == "last" {
@@ -391,6 +398,7 @@ impl Store {
         let mut found: Vec<RunId> = rows.collect::<Result<_, _>>().map_err(self.fail())?;
         match (found.pop(), found.is_empty()) {
             (Some(only), true) => Ok(only),
+            (None, _) if asked.eq_ignore_ascii_case("last") => Err(RecordError::NoRunYet { path: self.path.clone() }),
             (None, _) => Err(RecordError::NoSuchRun { asked: asked.to_owned() }),
             (Some(one_more), false) => {
                 found.push(one_more);

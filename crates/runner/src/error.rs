@@ -68,7 +68,7 @@ pub enum RunError {
         errno: i32,
     },
     /// More memory was wanted than there is with all swap.
-    #[error("of {size} the process had some {filled} when the kernel ended it ({pressure}, {swap})")]
+    #[error("of {size} the process had {} when the kernel ended it ({pressure}, {swap})", had(*filled))]
     DoesNotFit {
         /// What was wanted.
         size: basics::Bytes,
@@ -104,6 +104,11 @@ pub enum RunError {
         /// On what.
         target: String,
     },
+}
+
+/// What was filled is told in large steps, and of less than the first nothing is known.
+fn had(filled: basics::Bytes) -> String {
+    if filled.0 == 0 { "not told how much it had".to_owned() } else { format!("some {filled}") }
 }
 
 fn otherwise(holds: Option<basics::Bytes>) -> String {

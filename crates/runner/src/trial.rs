@@ -3,7 +3,7 @@
 
 use crate::{Finished, RunError, Runner};
 use basics::Plan;
-use change::Value;
+use change::{ChangeError, Journal, Value};
 use machine::Root;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -53,6 +53,24 @@ pub fn side(changed: bool, turns: u32) -> Vec<(bool, Option<u32>)> {
     std::iter::once(None).chain((0..turns).map(Some)).map(|pair| (changed, pair)).collect()
 }
 
+/// Whether the kernel takes each of these values: better known before the first turn than after it.
+///
+/// # Errors
+/// Those of [`Value::set`].
+pub fn attempt(switches: &[Switch], journal: &Journal) -> Result<(), ChangeError> {
+    for switch in switches {
+        for wanted in [&switch.before, &switch.after] {
+            Value::set(journal, &run(), &switch.path, wanted)?.restore()?;
+        }
+    }
+    Ok(())
+}
+
+/// What changes are made for, in the journal.
+fn run() -> String {
+    format!("prove-{}", std::process::id())
+}
+
 impl Runner<'_> {
     /// Runs all turns, each told to `told` before it begins; `proof` gets them as they end and is kept under `number`.
     /// How the last one ended: not well where it was interrupted or failed, and then no other followed.
@@ -89,7 +107,7 @@ impl Runner<'_> {
         let mut values = Vec::new();
         for switch in trial.switches {
             let wanted = if changed { &switch.after } else { &switch.before };
-            values.push(Value::set(self.journal, &format!("prove-{}", std::process::id()), &switch.path, wanted)?);
+            values.push(Value::set(self.journal, &run(), &switch.path, wanted)?);
         }
         let finished = self.run(trial.plan.clone(), machine::read(&Root::live()), trial.command)?;
         // The latest first: a setting may depend on one before it.

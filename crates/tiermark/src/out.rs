@@ -1,10 +1,13 @@
 //! Standard output that may go away: `tiermark runs | head` is no error. And the last step before a person's terminal:
 //! a directory's name, a note, an imported record may hold what a terminal would obey, so it is made visible here.
 
+use crate::exit::Missing;
 use anyhow::Result;
 use report::Style;
 use std::borrow::Cow;
+use std::fs::File;
 use std::io::{self, ErrorKind, Write};
+use std::path::Path;
 
 /// Prints a line or several for people, without colours.
 pub fn print(text: &str) -> Result<()> {
@@ -26,6 +29,20 @@ pub fn print_as_it_is(text: &str) -> Result<()> {
         Err(error) => Err(anyhow::Error::new(error).context("standard output cannot be written")),
         Ok(()) => Ok(()),
     }
+}
+
+/// A file for what was asked for; one that is there is never replaced.
+pub fn make(path: &Path) -> Result<File> {
+    Ok(File::options().write(true).create_new(true).open(path).map_err(|error| unmade(path, &error))?)
+}
+
+/// Why there is no file of this name with what was asked for.
+pub fn unmade(path: &Path, error: &io::Error) -> Missing {
+    let path = path.display();
+    Missing(match error.kind() {
+        ErrorKind::AlreadyExists => format!("{path} exists, and nothing that exists is written over; name another"),
+        _ => format!("{path} cannot be made: {error}; name another place"),
+    })
 }
 
 /// Prints a JSON document.

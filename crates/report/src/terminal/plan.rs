@@ -8,6 +8,7 @@ use crate::words;
 use basics::cost::{Cost, Span};
 use basics::job::{Entropy, Figure, Job};
 use basics::plan::{Act, Plan, Rounds, Step, Target};
+use basics::pressure::Area;
 use basics::units::{grouped, significant};
 use basics::{Bytes, Nanos};
 use machine::Machine;
@@ -126,6 +127,9 @@ fn writes(step: &Step, target: &Target, cost: &Cost) -> String {
     if matches!(target, Target::Profile { .. }) {
         return "nothing: no device is touched".to_owned();
     }
+    if let Some(swap) = swapped(target) {
+        return swap;
+    }
     if cost.worn().is_none() {
         return "nothing to a device".to_owned();
     }
@@ -143,6 +147,23 @@ fn writes(step: &Step, target: &Target, cost: &Cost) -> String {
         (_, true) => format!("{} to lay the file out", cost.laid_out),
         (_, false) => format!("{} to lay the file out, then {own}", cost.laid_out),
     }
+}
+
+/// What swap costs the disks that it is on, where it is on any; how much of it goes out only the run shows.
+fn swapped(target: &Target) -> Option<String> {
+    let Target::Pressed(pressed) = target else { return None };
+    let of_disk = |area: &Area| -> Option<String> {
+        let area = if let Area::Zram { behind, .. } = area { behind.as_deref()? } else { area };
+        match area {
+            Area::File { dir, size } => Some(format!("{size} to make a swap file in {}", dir.display())),
+            Area::Own => Some("to this machine's own swap".to_owned()),
+            Area::Device { path, .. } => Some(format!("to {}", path.display())),
+            // In memory both.
+            Area::Emulated { .. } | Area::Zram { .. } => None,
+        }
+    };
+    let disks: Vec<String> = pressed.swap.areas.iter().filter_map(of_disk).collect();
+    (!disks.is_empty()).then(|| format!("{}, and every page that goes out", basics::units::listed(&disks)))
 }
 
 fn amount(bytes: &Span<Bytes>) -> String {
@@ -174,9 +195,12 @@ fn in_all(plan: &Plan, costs: &[Cost]) -> String {
         (true, true) => Some(laid_out),
         (true, false) => Some(format!("{laid_out} and {} after that", amount(&all.written))),
     };
-    let worn = worn.map_or("nothing is written to a device".to_owned(), |worn| {
-        format!("of the life of the devices it costs {worn}, and what file systems add")
-    });
+    let swap: Vec<String> = plan.targets.iter().filter_map(swapped).collect();
+    let worn = match (worn, swap.is_empty()) {
+        (None, true) => "nothing is written to a device".to_owned(),
+        (Some(worn), _) => format!("of the life of the devices it costs {worn}, and what file systems add"),
+        (None, false) => format!("of the life of the devices it costs {}", swap.join("; ")),
+    };
     let when = if fills { format!("{when}, and what the laying out takes") } else { when.to_owned() };
     let files = plan.targets.iter().any(|target| matches!(target, Target::TestFile { .. }));
     let files = if files { "; the test files are removed at the end, however it ends" } else { "" };

@@ -38,7 +38,7 @@ fn processors(scene: &Scene<'_, '_>) -> Option<Draft> {
         causes.push(format!("other programs used up to {:.0} % of the processors", 100.0 * others));
     }
     if stolen >= STOLEN {
-        causes.push(format!("the hypervisor gave up to {:.0} % of them to others", 100.0 * stolen));
+        causes.push(format!("the hypervisor gave up to {:.0} % of the processors to others", 100.0 * stolen));
     }
     let text = format!(
         "The machine was not quiet in {} of {} steps: {}; latencies and rates there may be worse than the disk's own.",

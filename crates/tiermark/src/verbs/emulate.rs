@@ -260,7 +260,7 @@ fn show(context: &Context, registry: &Registry, name: &str) -> Result<ExitCode> 
         return Ok(ExitCode::SUCCESS);
     }
     let mut text = format!(
-        "{name}: {} ({}), {}{}\n{}\nby the profile a read took {} µs and a write {} µs on average\n\
+        "{name}: {} ({}), {}{}\n{}\n{}\
          the way costs a read {} µs and a write {} µs, which is taken off; answers left late by {} µs (p50), {} µs (p99), {} µs at most\n\
          {} µs of CPU a request; holds {}, of which a power cut would put {} at risk",
         description.device.display(),
@@ -268,8 +268,7 @@ fn show(context: &Context, registry: &Registry, name: &str) -> Result<ExitCode> 
         description.size(),
         if figures.online { "" } else { ", OFF" },
         account_of(&figures),
-        significant(figures.read_mean_us),
-        significant(figures.write_mean_us),
+        means(&figures),
         significant(figures.way_read_us),
         significant(figures.way_write_us),
         significant(figures.late_p50_us),
@@ -284,6 +283,14 @@ fn show(context: &Context, registry: &Registry, name: &str) -> Result<ExitCode> 
     }
     out::print(&text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// How long requests took by the profile, of those that there were.
+fn means(figures: &Figures) -> String {
+    let sides = [("read", figures.reads, figures.read_mean_us), ("write", figures.writes, figures.write_mean_us)];
+    let took = sides.iter().filter(|(_, requests, _)| *requests > 0);
+    let took: Vec<String> = took.map(|(side, _, mean)| format!("a {side} {} µs", significant(*mean))).collect();
+    if took.is_empty() { String::new() } else { format!("by the profile {} on average\n", took.join(" and ")) }
 }
 
 fn stop(context: &Context, registry: &Registry, name: &str) -> Result<ExitCode> {

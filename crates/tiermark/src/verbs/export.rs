@@ -2,11 +2,10 @@
 
 use crate::cli::Format;
 use crate::context::Context;
-use crate::exit::{Missing, Usage};
+use crate::exit::Usage;
 use crate::out;
 use anyhow::Result;
 use record::{Record, RunId, Store};
-use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -24,12 +23,16 @@ pub fn export(context: &Context, run: &str, format: Format, path: Option<&Path>)
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let told = |error: std::io::Error| Missing(format!("{} cannot be made: {error}", path.display()));
-    let mut file = File::options().write(true).create_new(true).open(&path).map_err(told)?;
-    match text {
-        Some(text) => file.write_all(text.as_bytes()).map_err(told)?,
-        None => store.export(&id, file)?,
+    let mut file = out::make(&path)?;
+    let written = match text {
+        Some(text) => file.write_all(text.as_bytes()).map_err(|error| out::unmade(&path, &error).into()),
+        None => store.export(&id, file).map_err(|error| anyhow::Error::from(error).context(path.display().to_string())),
+    };
+    if written.is_err() {
+        // A part of it looks like the whole to whoever finds it, and is in the way of the next try.
+        let _ = std::fs::remove_file(&path);
     }
+    written?;
     out::print(&path.display().to_string())?;
     Ok(ExitCode::SUCCESS)
 }

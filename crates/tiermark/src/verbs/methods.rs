@@ -18,7 +18,9 @@ pub fn methods(context: &Context, name: Option<&str>) -> Result<ExitCode> {
     } else if let (Some(_), [method]) = (name, chosen.as_slice()) {
         out::print(&explain(*method))?;
     } else {
-        let lines: Vec<_> = chosen.iter().map(|method| format!("{:<12}{}", method.name(), method.summary())).collect();
+        let width = chosen.iter().map(|method| method.name().len()).max().unwrap_or(0) + 2;
+        let lines: Vec<_> =
+            chosen.iter().map(|method| format!("{:<width$}{}", method.name(), method.summary())).collect();
         out::print(&format!("{}\n\ntiermark methods NAME explains one.", lines.join("\n")))?;
     }
     Ok(ExitCode::SUCCESS)

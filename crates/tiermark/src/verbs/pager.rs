@@ -11,7 +11,7 @@ use exposition::Server;
 use exposition::text::{Family, write};
 use pager::{Mode, Pager, Standing};
 use serde_json::{Value, json};
-use std::io::IsTerminal;
+use std::io::{ErrorKind, IsTerminal};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitCode};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -53,7 +53,10 @@ pub fn pager(context: &Context, args: &PagerArgs) -> Result<ExitCode> {
     let mut pager = match Pager::of(pid, std::env::current_exe().ok()) {
         Ok(pager) => pager,
         Err(error) => {
-            let sentence = format!("process {pid} cannot be helped: {error}");
+            let sentence = match error.kind() {
+                ErrorKind::NotFound => format!("there is no process {pid} that has memory of its own"),
+                _ => format!("process {pid} cannot be helped: {error}"),
+            };
             let Some(mut child) = child else { return Err(Missing(sentence).into()) };
             // It runs, and is none the worse for that.
             if !matches!(child.try_wait(), Ok(Some(_))) {
@@ -165,7 +168,7 @@ fn named(name: &str) -> Result<u32> {
         }
     }
     let oldest = found.into_iter().min();
-    Ok(oldest.map(|(_, pid)| pid).ok_or_else(|| Missing(format!("no process is called {name}")))?)
+    Ok(oldest.map(|(_, pid)| pid).ok_or_else(|| Missing(format!("no process is called {name:?}")))?)
 }
 
 fn document(pager: &Pager, begun: Instant) -> Value {

@@ -10,6 +10,7 @@ use crate::progress::Bar;
 use crate::{exit, out};
 use anyhow::Result;
 use basics::{Nanos, Plan};
+use change::ChangeError;
 use change::lasting::{Applied, Settings, Took};
 use clap::{CommandFactory, Parser};
 use machine::{Machine, Root};
@@ -17,6 +18,7 @@ use record::{Proof, Store};
 use report::proof::Proved;
 use runner::Runner;
 use runner::trial::{self, Switch, Trial};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::SystemTime;
@@ -62,6 +64,7 @@ pub fn prove(context: &Context, args: &ProveArgs) -> Result<ExitCode> {
     let (mut store, journal) = context.open()?;
     let interrupted = context::interrupted()?;
     let program = std::env::current_exe().map_err(|error| Missing(format!("this program cannot be found: {error}")))?;
+    trial::attempt(&subject.switches, &journal).map_err(refused)?;
     let (number, mut proof) = proof(&store, &subject, with, args)?;
     let turns = match subject.across {
         Some(after) => trial::side(after, args.pairs),
@@ -97,6 +100,21 @@ pub fn prove(context: &Context, args: &ProveArgs) -> Result<ExitCode> {
     }
     hurt(context, args, &subject, proved.effect.verdict)?;
     Ok(ended.map_or(ExitCode::from(130), |ended| exit::of_run(&ended)))
+}
+
+/// A value that the kernel does not know is a word mistyped.
+fn refused(error: ChangeError) -> anyhow::Error {
+    match &error {
+        ChangeError::Apply { action: "write", path, source } if source.kind() == ErrorKind::InvalidInput => {
+            let path = path.display();
+            Usage(format!(
+                "the kernel does not take what --set or --against gives for {path} ({source}); give another value"
+            ))
+            .into()
+        }
+        ChangeError::NotTaken { .. } | ChangeError::NotOffered { .. } => Usage(error.to_string()).into(),
+        _ => error.into(),
+    }
 }
 
 /// All that was proven so far.
@@ -137,8 +155,10 @@ fn plan(with: &str, machine: &Machine) -> Result<Plan> {
         words.insert(0, "run".to_owned());
     }
     let cli = Cli::try_parse_from(std::iter::once("tiermark".to_owned()).chain(words)).map_err(|error| {
+        // Of what is missing it lists one a line, and then how the command is used.
         let text = error.to_string();
-        no(text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned())
+        let sentence: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
+        no(sentence.join(" ").trim_start_matches("error: ").to_owned())
     })?;
     match &cli.verb {
         Some(Verb::Run(args)) => run::plan(args, machine),

@@ -85,6 +85,7 @@ impl Place {
     }
 
     fn trouble(&self, why: &str) -> anyhow::Error {
-        Missing(format!("the report cannot be written to {}: {why}; give --out FILE", self.path().display())).into()
+        let way = if matches!(self, Place::Given(_)) { "name another place" } else { "give --out FILE" };
+        Missing(format!("the report cannot be written to {}: {why}; {way}", self.path().display())).into()
     }
 }

@@ -23,9 +23,12 @@ pub fn tiers(context: &Context, args: &TiersArgs) -> Result<ExitCode> {
     }
     let root = if live { Root::live() } else { Root::at(folder) };
     if let Some(path) = &args.capture {
-        let file = File::options().write(true).create_new(true).open(path);
-        let mut file = file.map_err(|error| Missing(format!("{} cannot be made: {error}", path.display())))?;
-        let summary = machine::capture(&root, &mut file)?;
+        let mut file = out::make(path)?;
+        let captured = machine::capture(&root, &mut file);
+        if captured.is_err() {
+            let _ = std::fs::remove_file(path);
+        }
+        let summary = captured?;
         out::print(&format!("{}: {summary}", path.display()))?;
         return Ok(ExitCode::SUCCESS);
     }
