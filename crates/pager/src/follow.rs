@@ -101,7 +101,8 @@ pub struct Follow {
     keep: Keep,
     lag: Lag,
     threads: HashMap<u32, (i64, u64)>,
-    jump: Option<(i64, u32)>,
+    /// Where a thread was met last, far from the front, and how many units in a row there.
+    elsewhere: HashMap<u32, (i64, u32)>,
     /// Where it is instead.
     jumped: Option<i64>,
     slice: (u64, u32, u32),
@@ -144,7 +145,7 @@ impl Follow {
             keep: Keep::default(),
             lag: Lag::default(),
             threads: HashMap::new(),
-            jump: None,
+            elsewhere: HashMap::new(),
             jumped: None,
             slice: (now, 0, 0),
             bad: 0,
@@ -299,14 +300,14 @@ impl Follow {
                 self.tally.unexpected += 1;
                 self.judge(unit, false);
             }
-            if self.goes_on_at(place) {
+            if self.goes_on_at(place, thread) {
                 self.jumped = Some(place);
             }
             return;
         }
-        let is_near = d <= self.stride() || self.goes_on_at(place);
+        let is_near = d <= self.stride() || self.goes_on_at(place, thread);
         if is_near {
-            self.jump = None;
+            self.elsewhere.remove(&thread);
         }
         self.tally.expected += u64::from(major);
         let early = major && self.early(place);

@@ -26,6 +26,8 @@ const PATIENCE: u64 = 1000;
 /// A thread counts that made at least one in so many of the visits, and a quarter of as many as the others did in the mean.
 const COUNTS: u64 = 32;
 const MEAN: u64 = 4;
+/// Laps take the same time that differ by less than one part in so many.
+const ABREAST: u64 = 16;
 /// What those whose order is known visited, of all.
 const MOST: f64 = 0.6;
 /// Of a thread's visits that were as expected, such a part tells that what is half as long ago is a lap.
@@ -58,6 +60,8 @@ pub struct History {
     /// How the visits of all threads follow each other, and those of each.
     all: Sequence,
     threads: HashMap<u32, Thread>,
+    /// One order of all did not hold.
+    apart: bool,
 }
 
 /// A thread's own visits.
@@ -213,9 +217,19 @@ impl History {
             Parts::None => self.cycle(enough).into_iter().collect(),
             Parts::Unknown => Vec::new(),
             Parts::Some(periods) => {
-                periods.into_iter().filter_map(|(thread, period)| self.lap_of(thread, period)).collect()
+                let own: Vec<Lap> =
+                    periods.into_iter().filter_map(|(thread, period)| self.lap_of(thread, period)).collect();
+                match self.cycle(enough).filter(|_| !self.apart && are_abreast(&own)) {
+                    Some(all) => vec![all],
+                    None => own,
+                }
             }
         }
+    }
+
+    /// Followed in one order, or each in its own, it did not hold: where both are to be had it is to be the other next time.
+    pub fn did_not_hold(&mut self, parts: usize) {
+        self.apart = parts == 1;
     }
 
     fn cycle(&self, enough: f64) -> Option<Lap> {
@@ -324,6 +338,12 @@ fn tenths(of_ms: u32) -> u64 {
     u64::from(of_ms) * 100_000
 }
 
+/// Threads whose laps take the same time wait for each other at each, or oftener, and may share their work in another way each time.
+fn are_abreast(laps: &[Lap]) -> bool {
+    let times = || laps.iter().map(|(_, took)| *took);
+    times().max() <= times().min().map(|least| least + least / ABREAST)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -409,6 +429,20 @@ mod tests {
             assert!(order.windows(2).all(|two| (two[0] + 7) % 500 == two[1] % 500), "{thread}");
             assert!((500_000_000..8_000_000_000).contains(time), "{time}");
         }
+    }
+
+    #[test]
+    fn threads_that_are_abreast_have_one_order_until_that_does_not_hold() {
+        let mut history = History::default();
+        for now in 0..1200u64 {
+            let (thread, at) = ((now % 2) as u32, (now / 2 % 250) as u32);
+            history.visit(1000 * thread + at, thread, now * 1_000_000);
+        }
+        assert_eq!(history.cycles(0.7).len(), 1);
+        history.did_not_hold(1);
+        assert_eq!(history.cycles(0.7).len(), 2);
+        history.did_not_hold(2);
+        assert_eq!(history.cycles(0.7).len(), 1);
     }
 
     #[test]

@@ -8,13 +8,15 @@ use std::ops::Range;
 const STRIDE: f32 = 16.0;
 /// Units in a row elsewhere that say that the program has gone there.
 pub(super) const JUMP: u32 = 6;
+/// Threads of which that is counted at a time.
+const THREADS: usize = 64;
 /// So many looks tell whether all that was passed over is in memory, and such a part of them.
 const LOOKS: usize = 64;
 const THERE: f64 = 0.9;
 
 impl Follow {
     pub(super) fn reach(&self) -> i64 {
-        (self.asked - self.front + SLIP).min(self.len() / 2)
+        (self.asked - self.front + SLIP).max(self.stride()).min(self.len() / 2)
     }
 
     /// Units that it may be ahead of where it was seen last: between those that are brought in and met with a fault, it passes those
@@ -27,19 +29,25 @@ impl Follow {
         (self.lag.units() as i64 + 512).min(self.len() / 3)
     }
 
-    /// Whether what was met far from the front goes on there: unit by unit.
-    pub(super) fn goes_on_at(&mut self, place: i64) -> bool {
-        let count = match self.jump {
+    /// Whether what this thread met far from the front goes on there: unit by unit. Each for itself: of two that have gone elsewhere
+    /// together, each comes in between the other's.
+    pub(super) fn goes_on_at(&mut self, place: i64, thread: u32) -> bool {
+        let count = match self.elsewhere.get(&thread) {
             // Of a unit that is used wherever the program is, every page may tell.
-            Some((before, count)) if place == before => count,
+            Some((before, count)) if place == *before => *count,
             Some((before, count)) if (1..=self.stride()).contains(&(place - before)) => count + 1,
             _ => 1,
         };
-        self.jump = Some((place, count));
         if count >= JUMP {
-            self.jump = None;
+            self.elsewhere.clear();
+            return true;
         }
-        count >= JUMP
+        // Threads end without a word.
+        if self.elsewhere.len() >= THREADS {
+            self.elsewhere.clear();
+        }
+        self.elsewhere.insert(thread, (place, count));
+        false
     }
 
     /// The program was found elsewhere.

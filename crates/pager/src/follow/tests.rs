@@ -451,7 +451,8 @@ fn what_is_used_everywhere_leads_nobody_on() {
     let order: Vec<Id> = (0..1600).collect();
     let (mut follow, mut machine) = followed(&order);
     touch(&mut follow, &mut machine, 0..100);
-    (follow.asked, follow.jump) = (follow.front + 700, None);
+    follow.asked = follow.front + 700;
+    follow.elsewhere.clear();
     let (front, now) = (follow.front, machine.now * 600_000);
     // Within what was asked for, and beyond it: each of its pages tells.
     for hot in [600, 1300] {
@@ -462,6 +463,21 @@ fn what_is_used_everywhere_leads_nobody_on() {
     // Who goes on there is there.
     (600..600 + Id::from(jumps::JUMP as u16)).for_each(|unit| follow.fault(Some(unit), 2, false, now));
     assert!(follow.front > front + 400, "{}", follow.inside());
+}
+
+#[test]
+fn two_threads_that_have_gone_elsewhere_are_found_there() {
+    let order: Vec<Id> = (0..1600).collect();
+    let (mut follow, mut machine) = followed(&order);
+    touch(&mut follow, &mut machine, 0..100);
+    let now = machine.now * 600_000;
+    // Each goes on where it is, the one between the other's.
+    for at in 0..Id::from(jumps::JUMP as u16) {
+        follow.fault(Some(900 + at), 1, true, now);
+        follow.fault(Some(1050 + at), 2, true, now);
+    }
+    follow.act(&mut machine, now);
+    assert!(follow.front.rem_euclid(1600) >= 900 && !follow.is_astray(), "{}", follow.inside());
 }
 
 #[test]

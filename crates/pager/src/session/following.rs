@@ -235,6 +235,10 @@ impl Session {
         }
         if over || no_gain {
             tracing::debug!("{}: left alone: {tally:?} {}", self.pid, follow.inside());
+            // What was no lap was no order of all threads, either.
+            if tally.laps > 0 || follow.parts() > 1 {
+                self.history.did_not_hold(follow.parts());
+            }
             self.end_follow(now);
             if no_gain {
                 self.known = Known::default();
@@ -257,6 +261,10 @@ impl Session {
     pub(super) fn end_follow(&mut self, now: u64) {
         self.ended = now;
         if let Some(follow) = self.follow.take() {
+            // It was no lap: what it seemed to take says nothing of the next order's.
+            if follow.tally().laps == 0 {
+                self.lap_before = 0;
+            }
             // Of several it would have to be known where each is.
             if follow.tally().laps >= PROVED && follow.parts() == 1 {
                 self.known = Known::of(follow.order(), self.lap_before);
