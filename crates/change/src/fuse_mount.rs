@@ -3,12 +3,14 @@
 //! when its owner is dropped, and by the next start after a kill.
 
 use crate::error::ChangeError;
+use crate::guard;
 use crate::journal::{Journal, Standing};
 use crate::kind::{Change, Present, Reversible};
 use rustix::fs::Mode;
 use rustix::io::Errno;
 use rustix::mount::UnmountFlags;
 use serde::{Deserialize, Serialize};
+use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -38,6 +40,20 @@ impl MountChange {
         let fail = |source| ChangeError::Undo { action: "look for the mount of", path: self.at.clone(), source };
         let table = std::fs::read_to_string("/proc/self/mountinfo").map_err(fail)?;
         Ok(find(&table, &self.source))
+    }
+
+    /// Who uses a loop device over its file, and the way out.
+    fn user(&self) -> Option<String> {
+        let over = |name: &OsStr| {
+            let file = Path::new("/sys/block").join(name).join("loop/backing_file");
+            std::fs::read_to_string(file).is_ok_and(|backing| Path::new(backing.trim_end()).starts_with(&self.at))
+        };
+        let devices = std::fs::read_dir("/sys/block").ok()?.flatten().map(|entry| entry.file_name());
+        devices.filter(|name| over(name)).find_map(|name| {
+            let device = Path::new("/dev").join(name);
+            let (user, remedy) = guard::user_of(Path::new("/"), &device).ok()??;
+            Some(format!("{} on it is in use: {user}; {remedy}", device.display()))
+        })
     }
 
     fn unmount(&self) -> io::Result<()> {
@@ -91,7 +107,14 @@ impl Reversible for MountChange {
             // by the kernel; where fusectl is not mounted there is no file to write.
             let abort = format!("/sys/fs/fuse/connections/{connection}/abort");
             let _ = std::fs::write(abort, "1");
-            let fail = |source| ChangeError::Undo { action: "unmount", path: self.at.clone(), source };
+            let fail = |source: io::Error| {
+                let busy = source.kind() == io::ErrorKind::ResourceBusy;
+                let source = self
+                    .user()
+                    .filter(|_| busy)
+                    .map_or(source, |user| io::Error::new(io::ErrorKind::ResourceBusy, user));
+                ChangeError::Undo { action: "unmount", path: self.at.clone(), source }
+            };
             self.unmount().map_err(fail)?;
         }
         self.clear().map_err(|source| ChangeError::Undo { action: "remove", path: self.target.clone(), source })

@@ -40,6 +40,11 @@ pub fn begin(machine: &Machine, suggestions: &[::advise::Suggestion]) -> Value {
     json!({"schema": "tiermark.begin/1", "machine": words::machine(machine), "suggestions": all})
 }
 
+/// A file that was made for what was asked for.
+pub fn made(path: &Path) -> Value {
+    json!({"schema": "tiermark.made/1", "path": path.display().to_string()})
+}
+
 /// A look at the machine, one line of `watch --json`.
 pub fn watch(flow: &study::flow::Flow, memory: &observe::Memory, events: &[study::flow::Event]) -> Value {
     let bytes = |bytes: Option<basics::Bytes>| bytes.map(|bytes| bytes.0);

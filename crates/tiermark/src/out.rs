@@ -36,6 +36,14 @@ pub fn make(path: &Path) -> Result<File> {
     Ok(File::options().write(true).create_new(true).open(path).map_err(|error| unmade(path, &error))?)
 }
 
+/// Tells which file was made: for people, with what else there is to say of it.
+pub fn made(path: &Path, more: Option<&str>, json: bool) -> Result<()> {
+    if json {
+        return print_json(&report::json::made(path));
+    }
+    print(&more.map_or_else(|| path.display().to_string(), |more| format!("{}: {more}", path.display())))
+}
+
 /// Why there is no file of this name with what was asked for.
 pub fn unmade(path: &Path, error: &io::Error) -> Missing {
     let path = path.display();

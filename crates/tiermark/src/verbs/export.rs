@@ -33,7 +33,7 @@ pub fn export(context: &Context, run: &str, format: Format, path: Option<&Path>)
         let _ = std::fs::remove_file(&path);
     }
     written?;
-    out::print(&path.display().to_string())?;
+    out::made(&path, None, context.json)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -37,7 +37,7 @@ pub fn report(
         }
     };
     file.write(&text)?;
-    out::print(&file.path().display().to_string())?;
+    out::made(file.path(), None, context.json)?;
     Ok(ExitCode::SUCCESS)
 }
 

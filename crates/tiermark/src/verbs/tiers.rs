@@ -29,7 +29,7 @@ pub fn tiers(context: &Context, args: &TiersArgs) -> Result<ExitCode> {
             let _ = std::fs::remove_file(path);
         }
         let summary = captured?;
-        out::print(&format!("{}: {summary}", path.display()))?;
+        out::made(path, Some(&summary.to_string()), context.json)?;
         return Ok(ExitCode::SUCCESS);
     }
     let machine = machine::read(&root);
