@@ -182,8 +182,8 @@ impl SwapOn {
     /// discards. It is filled before those of a lower `priority`; without one, after all others.
     ///
     /// # Errors
-    /// [`ChangeError::Taken`] while another process has settings or swap of its own, [`ChangeError::Apply`] when it is on already, or with the kernel's reason; [`ChangeError::Lacks`] without root;
-    /// [`ChangeError::Journal`].
+    /// [`ChangeError::Taken`] while another process has settings or swap of its own; [`ChangeError::Apply`] when it is on
+    /// already, or with the kernel's reason; [`ChangeError::Lacks`] without root; [`ChangeError::Journal`].
     pub fn on(journal: &Journal, run: &str, path: &Path, priority: Option<u16>) -> Result<Self, ChangeError> {
         let apply = |action, source| ChangeError::as_root(action, path, source);
         const SWITCH: &str = "switch on the swap area";

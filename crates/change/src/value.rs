@@ -118,8 +118,9 @@ impl Value {
     /// already nothing is done, and nothing will be undone.
     ///
     /// # Errors
-    /// [`ChangeError::Taken`] while another process has settings or swap of its own, [`ChangeError::NotASetting`] for another path, [`ChangeError::NotTaken`] when the kernel made something else of the
-    /// value, [`ChangeError::Lacks`] without root, [`ChangeError::Apply`] with the kernel's reason, [`ChangeError::Journal`].
+    /// [`ChangeError::Taken`] while another process has settings or swap of its own, [`ChangeError::NotASetting`] for another
+    /// path, [`ChangeError::NotTaken`] when the kernel made something else of the value, [`ChangeError::Lacks`] without root,
+    /// [`ChangeError::Apply`] with the kernel's reason, [`ChangeError::Journal`].
     pub fn set(journal: &Journal, run: &str, path: &Path, wanted: &str) -> Result<Self, ChangeError> {
         Self::set_below(Path::new("/"), journal, run, path, wanted)
     }
