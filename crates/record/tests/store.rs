@@ -104,7 +104,7 @@ fn a_plan_that_json_cannot_hold_is_refused_and_leaves_nothing() {
 fn runs_are_found_by_what_people_type() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = open(&dir);
-    assert!(matches!(store.find("last"), Err(RecordError::NoSuchRun { .. })));
+    assert!(matches!(store.find("last"), Err(RecordError::NoRunYet { .. })));
     for id in ["0123abcd", "0123ffff", "89abcdef"] {
         assert_eq!(store.begin(&record::Run { id: id.into(), ..common::run() }).unwrap(), id);
     }
