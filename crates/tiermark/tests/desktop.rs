@@ -4,6 +4,7 @@
 
 mod common;
 
+use common::machine::alone;
 use common::{Home, Need, full, has_keys, possible};
 use std::path::Path;
 
@@ -28,6 +29,7 @@ fn browses(test: &str) -> bool {
 
 #[test]
 fn a_browser_opens_pages_on_a_board_s_disk_and_leaves_nothing() {
+    let _alone = alone();
     if !browses("a_browser_opens_pages_on_a_board_s_disk_and_leaves_nothing") {
         return;
     }
@@ -77,6 +79,7 @@ fn what_no_browser_can_do_is_told_in_a_sentence() {
 
 #[test]
 fn a_build_is_timed_and_says_what_of_heat_it_cannot_see() {
+    let _alone = alone();
     let home = Home::new();
     for compiler in ["mix", "c"] {
         if compiler == "c" && !possible("a_build_is_timed_and_says_what_of_heat_it_cannot_see", &[Need::Tool("cc")]) {
@@ -94,6 +97,7 @@ fn a_build_is_timed_and_says_what_of_heat_it_cannot_see() {
 
 #[test]
 fn the_desktop_s_checks_are_made_and_the_matrix_of_before_stands_beside() {
+    let _alone = alone();
     let home = Home::new();
     let dir = home.work();
     let words = ["check", "--for", "desktop", "--quick", "--in", dir.to_str().unwrap(), "--json"];
@@ -111,6 +115,7 @@ fn the_desktop_s_checks_are_made_and_the_matrix_of_before_stands_beside() {
 
 #[test]
 fn advice_measures_what_it_lacks_unless_it_may_not() {
+    let _alone = alone();
     let home = Home::new();
     let runs = |home: &Home| home.run(&["runs", "--json"]).json()["runs"].as_array().map_or(0, Vec::len);
     home.run(&["advise", "--for", "desktop", "--no-run"]).code(0);

@@ -108,7 +108,7 @@ fn runs_of_any_jobs_become_a_profile_and_several_are_taken_together() {
 #[test]
 fn what_cannot_be_fitted_is_refused_in_one_sentence() {
     let (home, on) = with_profile(TRUTH);
-    home.run(&words("profile last")).code(4).says(&["last", "tiermark runs"]);
+    home.run(&words("profile last")).code(4).says(&["no run is recorded", "tiermark check"]);
     home.run(&words("profile nosuchrun")).code(2).says(&["nosuchrun", "tiermark runs"]);
     home.run(&words("profile")).code(2);
     home.run(&words("profile last --on memory")).code(2);

@@ -5,6 +5,7 @@
 
 mod common;
 
+use common::machine::alone;
 use common::{Home, Need, Told, finish, holds, possible, sh};
 
 /// The program, with its call to `io_uring_setup` failing as told.
@@ -61,6 +62,7 @@ fn io_uring_of_an_old_kernel() {
 
 #[test]
 fn no_account_of_waiting() {
+    let _alone = alone();
     if !can("no_account_of_waiting") {
         return;
     }
@@ -76,6 +78,7 @@ fn no_account_of_waiting() {
 
 #[test]
 fn no_memory_cgroup() {
+    let _alone = alone();
     if !can("no_memory_cgroup") {
         return;
     }
@@ -133,6 +136,7 @@ fn no_tracefs() {
 
 #[test]
 fn a_sysfs_that_cannot_be_written() {
+    let _alone = alone();
     if !can("a_sysfs_that_cannot_be_written") {
         return;
     }
