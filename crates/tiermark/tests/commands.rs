@@ -508,7 +508,10 @@ fn a_run_goes_out_in_the_form_of_other_programs() {
     let file = home.work().join("out.csv");
     let words = ["export", "last", "--format", "csv", "-o", file.to_str().unwrap()];
     home.run(&words).code(0);
-    home.run(&words).code(4).says(&["out.csv", "cannot be made"]);
+    home.run(&words).code(4).says(&["out.csv", "exists"]);
     assert_eq!(fs::read_to_string(file).unwrap(), table);
+    let other = home.work().join("out.json");
+    let made = home.json(&["export", "last", "--format", "json", "-o", other.to_str().unwrap()]);
+    assert_eq!((made["schema"].as_str(), made["path"].as_str()), (Some("tiermark.made/1"), other.to_str()), "{made}");
     home.run(&["export", "last", "--format", "xml"]).code(2);
 }
