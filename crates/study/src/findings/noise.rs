@@ -179,6 +179,10 @@ mod tests {
     #[test]
     fn stolen_time_is_named() {
         let noisy = found(&run(0, 4, Nanos(0)), "noisy-machine");
-        assert!(noisy[0].text.contains("the hypervisor gave up to 10 % of the processors to others"), "{}", noisy[0].text);
+        assert!(
+            noisy[0].text.contains("the hypervisor gave up to 10 % of the processors to others"),
+            "{}",
+            noisy[0].text
+        );
     }
 }
