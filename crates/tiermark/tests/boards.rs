@@ -1,5 +1,5 @@
 //! The programs for the boards, run here by qemu: a 64-bit and a 32-bit ARM processor, static, with musl. `./test` has them made
-//! (`./package --quickly aarch64 armv7`; by itself that of 32 bits alone) and names their folder in TIERMARK_BOARDS.
+//! (`./package --quickly aarch64 armv7`) and names their folder in TIERMARK_BOARDS.
 #![forbid(unsafe_code)]
 
 mod common;
