@@ -30,6 +30,11 @@ impl Claim {
         Self::at(Path::new(LOCKED), &HELD)
     }
 
+    /// The same of the machine below this root; of one that does not run there is nothing to take.
+    pub(crate) fn below(root: &Path) -> Result<Self, ChangeError> {
+        if root == Path::new("/") { Self::take() } else { Ok(Claim { lock: None }) }
+    }
+
     fn at(path: &Path, held: &Mutex<Weak<File>>) -> Result<Self, ChangeError> {
         let mut held = held.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(file) = held.upgrade() {

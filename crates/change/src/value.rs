@@ -110,7 +110,7 @@ pub struct Value {
     path: PathBuf,
     before: String,
     /// One that has this value already for a run is not to lose it in mid-run, either.
-    _claim: Option<Claim>,
+    _claim: Claim,
 }
 
 impl Value {
@@ -132,7 +132,7 @@ impl Value {
         if !setting || path.components().any(|part| part == Component::ParentDir) {
             return Err(ChangeError::NotASetting { path: path.to_owned() });
         }
-        let claim = if root == Path::new("/") { Some(Claim::take()?) } else { None };
+        let claim = Claim::below(root)?;
         let before = read(path).map_err(apply("read"))?;
         let mut value =
             Value { journal: journal.clone(), standing: None, path: path.to_owned(), before, _claim: claim };

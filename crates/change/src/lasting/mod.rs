@@ -48,11 +48,6 @@ impl Lasting {
         Root::at(&self.base)
     }
 
-    /// What stands in the kernel now is not what a run has put there for its time.
-    fn claim(&self) -> Result<Option<Claim>, ChangeError> {
-        if self.base == Path::new("/") { Claim::take().map(Some) } else { Ok(None) }
-    }
-
     /// What would be done for these, and why some cannot be.
     pub fn plan(&self, all: &[Settings]) -> (Planned, Vec<(String, ChangeError)>) {
         let root = self.root();
@@ -75,7 +70,8 @@ impl Lasting {
         let root = self.root();
         let ledger = Ledger::at(&root);
         let step = |what| journal.step(what);
-        let _claim = self.claim()?;
+        // What stands in the kernel now is not to be what a run has put there for its time.
+        let _claim = Claim::below(&self.base)?;
         let _lock = ledger::lock(&self.base)?;
         self.finish_open(&ledger, journal)?;
         let id = ledger.next()?;
@@ -121,7 +117,7 @@ impl Lasting {
     pub fn revert(&self, journal: &Journal, id: &str) -> Result<Applied, ChangeError> {
         let root = self.root();
         let ledger = Ledger::at(&root);
-        let _claim = self.claim()?;
+        let _claim = Claim::below(&self.base)?;
         let _lock = ledger::lock(&self.base)?;
         self.finish_open(&ledger, journal)?;
         let step = |what| journal.step(what);
