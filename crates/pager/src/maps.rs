@@ -53,7 +53,8 @@ fn parsed(line: &str) -> Option<Map> {
     let inode = words.nth(2)?;
     let name = words.next().unwrap_or_default();
     // Memory under the names of files: a file in it, and what is shared and of no file.
-    let device = name.starts_with("/dev/") && !name.starts_with("/dev/shm/") && name != "/dev/zero";
+    let shared = name == "/dev/zero" && permissions.ends_with('s');
+    let device = name.starts_with("/dev/") && !name.starts_with("/dev/shm/") && !shared;
     // What a disk holds comes and goes as a file's pages do; what other devices map is theirs.
     let disk = || std::fs::metadata(name).is_ok_and(|data| data.file_type().is_block_device());
     let kernels = name.starts_with("[v") || device && !disk();
