@@ -200,7 +200,7 @@ pub(crate) fn unmeasured(steps: &[&StepView<'_>]) -> &'static str {
         Some((FailKind::NoRoom, _)) => "does not fit",
         Some((kind, _)) => kind.word(),
         None if steps.iter().any(|step| step.state == State::Interrupted) => "interrupted",
-        None if steps.iter().any(|step| step.load.is_some()) => "nothing was done in its time: give it longer",
+        None if steps.iter().any(|step| step.load.is_some()) => "too short",
         None => "not run",
     }
 }
