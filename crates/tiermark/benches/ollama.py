@@ -8,7 +8,7 @@
 
 Needs tiermark (TIERMARK), ollama 0.6.8 (OLLAMA) or llama-server (LLAMA_SERVER), and a GGUF (MODEL) of random weights:
 `cargo run --release -p llm --example random -- FILE layers=12,embd=2048,ffn=5632,heads=16,kv_heads=16,vocab=32000`.
-OLLAMA_STORE keeps Ollama's copy of it from one run to the next. Memory and processor are held by version 1 control groups. One line of JSON for each turn, then the medians.
+OLLAMA_NUM_PARALLEL=2 has room for two sequences, as Ollama has by itself (1 here). OLLAMA_STORE keeps Ollama's copy of it from one run to the next. Memory and processor are held by version 1 control groups. One line of JSON for each turn, then the medians.
 """
 import argparse, atexit, contextlib, ctypes, json, os, pathlib, random, re, shutil, signal, statistics, subprocess, sys, tempfile, threading, time
 import urllib.request
@@ -115,7 +115,8 @@ class Ollama:
 
     def __init__(self, group, options, store):
         self.options = {"temperature": 0, "num_ctx": 512, **options}
-        env = {**ENV, "OLLAMA_HOST": f"127.0.0.1:{PORT}", "OLLAMA_MODELS": str(store), "OLLAMA_KEEP_ALIVE": "-1"}
+        # Left to itself it makes room for two sequences of which one is used, with as much more to touch for each token.
+        env = {"OLLAMA_NUM_PARALLEL": "1", **ENV, "OLLAMA_HOST": f"127.0.0.1:{PORT}", "OLLAMA_MODELS": str(store), "OLLAMA_KEEP_ALIVE": "-1"}
         self.process = group.start([OLLAMA, "serve"], env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def request(self, tokens, prompt):
