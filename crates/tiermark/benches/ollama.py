@@ -3,8 +3,9 @@
 
     sudo crates/tiermark/benches/ollama.py swap --pairs 5              from swap, 650 MiB, disk-425
     sudo crates/tiermark/benches/ollama.py mapped --pairs 5            its weights mapped, a file on that disk
-    sudo crates/tiermark/benches/ollama.py held --quota 0.36           a board's processor
-    sudo crates/tiermark/benches/ollama.py limits|neighbour|fits|touch|prompt|phases|kills|big|floor
+    sudo crates/tiermark/benches/ollama.py held --pairs 5              a board's processor: 2.8 tokens a second in memory
+    sudo crates/tiermark/benches/ollama.py limits|neighbour|fits|touch|prompt|phases|kills|big|bench|floor
+    sudo crates/tiermark/benches/ollama.py all                         every one of them: two hours and a half
 
 Needs tiermark (TIERMARK), ollama 0.6.8 (OLLAMA) or llama-server (LLAMA_SERVER), and a GGUF (MODEL) of random weights:
 `cargo run --release -p llm --example random -- FILE layers=12,embd=2048,ffn=5632,heads=16,kv_heads=16,vocab=32000`.
@@ -24,6 +25,8 @@ atexit.register(shutil.rmtree, WORK, ignore_errors=True)
 ENV = {**os.environ, "XDG_DATA_HOME": str(WORK / "data"), "HOME": str(WORK)}
 PORT, PERIOD_US = 11621, 100_000
 MIB = 1 << 20
+# Tokens a second in memory.
+BOARD = 2.8
 
 
 def tiermark(*words, **more):
@@ -280,22 +283,24 @@ def compared(a, mapped=False):
 
 def held(a):
     at, turns = a.store, []
-    def in_memory():
+    def in_memory(quota):
         with Group() as group, runner(a.kind, group, at, use_mmap=False) as one:
-            group.quota(a.quota)
+            group.quota(quota)
             return rates(decode(one, 30)[0])[0]
-    before = in_memory()
+    # As much of a processor as makes a board of it, by how far some of one goes here.
+    quota = a.quota or round(BOARD / in_memory(0.4) * 0.4, 2)
+    before = in_memory(quota)
     for _ in range(a.pairs):
         with Group() as group, disk(a.profile):
             group.limit(a.limit)
             with runner(a.kind, group, at, use_mmap=False) as one:
-                group.quota(a.quota)
+                group.quota(quota)
                 pager = Pager(one.process.pid)
                 times, _ = decode(one, a.tokens)
                 pager.stop()
-        after = in_memory()
+        after = in_memory(quota)
         rate = 25 / (times[-1] - times[-26])
-        turns.append(tell(settled=rate, whole=rates(times)[0], memory=(before + after) / 2, share=rate / ((before + after) / 2),
+        turns.append(tell(quota=quota, settled=rate, whole=rates(times)[0], memory=(before + after) / 2, share=rate / ((before + after) / 2),
                           ms_per_mb=pager.spent(), ms_per_mb_settled=pager.spent(times[len(times) // 2])))
         before = after
     for key in ("settled", "memory", "share", "ms_per_mb", "ms_per_mb_settled"):
@@ -526,7 +531,8 @@ def floor(a):
     def advise(pidfd, at, length, advice):
         if call(440, pidfd, iovec(at, length), 1, advice, 0) < 0:
             raise OSError(ctypes.get_errno(), "process_madvise")
-    piece, pieces = 2 * MIB, 200
+    piece = int(a.piece * MIB)
+    pieces = 400 * MIB // piece
     with disk(a.profile), Group() as group:
         toucher = ("import ctypes,mmap,os,sys\nn=int(sys.argv[1]); p=int(sys.argv[2]); m=mmap.mmap(-1,n*p,flags=mmap.MAP_PRIVATE|mmap.MAP_ANONYMOUS)\n"
                    "m.madvise(15)\nfor i in range(n): m[i*p:(i+1)*p]=os.urandom(p)\nprint(ctypes.addressof(ctypes.c_char.from_buffer(m)),flush=True)\n"
@@ -550,9 +556,30 @@ def floor(a):
         one.wait()
 
 
+def bench(a):
+    for words in (["--quick"], ["--pairs", a.pairs]):
+        print(tiermark("pager", "bench", *words), flush=True)
+
+
+CASES = {"swap": compared, "mapped": lambda a: compared(a, mapped=True), "held": held, "limits": limits, "neighbour": neighbour, "fits": fits,
+         "touch": touch, "prompt": prompt, "phases": phases, "kills": kills, "big": big, "bench": bench, "floor": floor}
+# What the docs' tables hold, and in between what the two calls cost at the time.
+ALL = [("floor", {"pairs": 4}), ("swap", {}), ("held", {}), ("mapped", {}), ("floor", {"pairs": 4}), ("bench", {}), ("limits", {}), ("fits", {"pairs": 20}),
+       ("floor", {"pairs": 4}), ("kills", {"pairs": 10}), ("touch", {}), ("phases", {}), ("swap", {"profile": "optane-pi5", "tokens": 50, "kernel": 4}),
+       ("swap", {"profile": "nvme-usb3-pi5", "tokens": 50, "kernel": 4}), ("swap", {"profile": "sd-evo-pi5", "pairs": 2, "tokens": 20, "kernel": 3}),
+       ("prompt", {}), ("neighbour", {}), ("swap", {"kind": Server, "kernel": 10}), ("big", {"pairs": 2}), ("floor", {"pairs": 4})]
+
+
+def everything(a):
+    for case, words in ALL:
+        if words.get("kind") is Server and not shutil.which(LLAMA_SERVER):
+            continue
+        print(time.strftime("%H:%M:%S"), case, words or "", flush=True)
+        CASES[case](argparse.Namespace(**{**vars(a), "pairs": 5, **words}))
+
+
 def main():
-    cases = {"swap": compared, "mapped": lambda a: compared(a, mapped=True), "held": held, "limits": limits, "neighbour": neighbour, "fits": fits,
-             "touch": touch, "prompt": prompt, "phases": phases, "kills": kills, "big": big, "floor": floor}
+    cases = {**CASES, "all": everything}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("case", choices=cases)
     parser.add_argument("--pairs", type=int, default=1)
@@ -560,7 +587,8 @@ def main():
     parser.add_argument("--tokens", type=int, default=60)
     parser.add_argument("--kernel", type=int, default=30, help="tokens without the pager")
     parser.add_argument("--profile", default="disk-425")
-    parser.add_argument("--quota", type=float, default=0.36, help="cores")
+    parser.add_argument("--quota", type=float, help="cores; by itself what makes 2.8 tokens a second in memory")
+    parser.add_argument("--piece", type=float, default=2, help="MiB in a call of floor's")
     parser.add_argument("--runner", choices=("ollama", "llama-server"), default="ollama")
     a = parser.parse_args()
     a.kind = {"ollama": Ollama, "llama-server": Server}[a.runner]
@@ -572,7 +600,7 @@ def main():
         sys.exit(143)
     signal.signal(signal.SIGTERM, end)
     # Before there is another group: it has one of its own.
-    a.store = store() if a.kind is Ollama and a.case not in ("touch", "phases", "big", "floor") else None
+    a.store = store() if a.kind is Ollama and a.case not in ("touch", "phases", "big", "bench", "floor") else None
     cases[a.case](a)
 
 
