@@ -3,18 +3,21 @@
 
 use rustix::fs::{FallocateFlags, OFlags};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::sync::Mutex;
 use sys::memory::{Buffer, Pages};
 
-/// What memory is taken and given back in.
-const PIECE: u64 = 64 << 10;
+/// What addresses are taken in: most requests lie in one, and are answered from there without a copy. Memory comes and goes by
+/// the page; where there are few addresses they are not to run out before it.
+const PIECE: u64 = if cfg!(target_pointer_width = "64") { 4 << 20 } else { 256 << 10 };
 /// When less than this is available to other programs, no more memory is taken and a write fails with ENOSPC.
 const SPARE: u64 = 96 << 20;
-/// Memory left is asked for once for so many new pieces.
-const LOOK_EVERY: usize = 64;
+/// Memory left is asked for once for so many new pages.
+const LOOK_EVERY: usize = 1024;
 /// Direct I/O on the file is aligned to this.
 const PAGE: u64 = 4096;
 
@@ -34,31 +37,66 @@ pub struct Ram {
     until_look: usize,
 }
 
-/// What memory is taken in, and a bit for each of its pages that was written: to read one that was not would have the
-/// kernel map its page of zeros, and take it back on the first write.
+/// A piece, and a bit for each of its pages that was written: to read one that was not would have the kernel map its page of
+/// zeros, and take it back on the first write.
 #[derive(Debug)]
 struct Piece {
-    bytes: Box<[u8]>,
-    written: u16,
+    bytes: Buffer,
+    written: [u64; (PIECE / PAGE / 64) as usize],
 }
 
 impl Piece {
-    fn new() -> Self {
-        Piece { bytes: vec![0; PIECE as usize].into_boxed_slice(), written: 0 }
+    fn new() -> io::Result<Self> {
+        Ok(Piece { bytes: Buffer::untouched(PIECE as usize)?, written: Default::default() })
     }
-    /// The bits of the pages that hold a part.
-    fn pages(within: usize, part: usize) -> u16 {
-        let (first, end) = (within / PAGE as usize, (within + part).div_ceil(PAGE as usize));
-        ((1u32 << end) - (1 << first)) as u16
+    /// The pages that hold a part.
+    fn pages(within: usize, part: usize) -> Range<usize> {
+        within / PAGE as usize..(within + part).div_ceil(PAGE as usize)
+    }
+    fn has(&self, page: usize) -> bool {
+        self.written[page / 64] >> (page % 64) & 1 == 1
     }
     fn is_hole(&self, within: usize, part: usize) -> bool {
-        self.written & Piece::pages(within, part) == 0
+        Piece::pages(within, part).all(|page| !self.has(page))
+    }
+    /// The bytes of a part, when all of its pages were written.
+    fn whole(&self, within: usize, part: usize) -> Option<&[u8]> {
+        let is_whole = Piece::pages(within, part).all(|page| self.has(page));
+        is_whole.then(|| &self.bytes.as_slice()[within..within + part])
+    }
+    fn read(&self, within: usize, into: &mut [u8]) {
+        if let Some(bytes) = self.whole(within, into.len()) {
+            return into.copy_from_slice(bytes);
+        }
+        let (mut at, mut rest) = (within, into);
+        while !rest.is_empty() {
+            let part = (PAGE as usize - at % PAGE as usize).min(rest.len());
+            let (here, later) = rest.split_at_mut(part);
+            match self.whole(at, part) {
+                Some(bytes) => here.copy_from_slice(bytes),
+                None => here.fill(0),
+            }
+            (at, rest) = (at + part, later);
+        }
+    }
+    fn write(&mut self, within: usize, from: &[u8]) {
+        self.bytes.as_mut_slice()[within..within + from.len()].copy_from_slice(from);
+        for page in Piece::pages(within, from.len()) {
+            self.written[page / 64] |= 1 << (page % 64);
+        }
     }
     /// Zeros; pages never written are zeros already.
     fn zero(&mut self, within: usize, part: usize) {
-        if !self.is_hole(within, part) {
-            self.bytes[within..within + part].fill(0);
+        if self.is_hole(within, part) {
+            return;
         }
+        self.bytes.forget(within..within + part);
+        for page in within.div_ceil(PAGE as usize)..(within + part) / PAGE as usize {
+            self.written[page / 64] &= !(1 << (page % 64));
+        }
+    }
+    fn taken(&self) -> u64 {
+        self.written.iter().map(|bits| u64::from(bits.count_ones())).sum::<u64>() * PAGE
     }
 }
 
@@ -96,6 +134,14 @@ impl Backing {
             }
             Backing::File(file) => file.read(offset, into),
         }
+    }
+
+    /// What [`Backing::read`] would copy, where it lies in memory one after the other.
+    pub fn lend(&self, offset: u64, len: usize) -> Option<&[u8]> {
+        let Backing::Ram(ram) = self else { return None };
+        let within = (offset % PIECE) as usize;
+        let piece = ram.pieces.get(&(offset / PIECE)).filter(|_| within + len <= PIECE as usize)?;
+        piece.whole(within, len)
     }
 
     /// Writes all of `from`.
@@ -136,7 +182,7 @@ impl Backing {
     /// Bytes that are really taken.
     pub fn taken(&self) -> u64 {
         match self {
-            Backing::Ram(ram) => ram.pieces.len() as u64 * PIECE,
+            Backing::Ram(ram) => ram.pieces.values().map(Piece::taken).sum(),
             Backing::File(file) => {
                 use std::os::unix::fs::MetadataExt;
                 file.file.metadata().map_or(0, |metadata| metadata.blocks() * 512)
@@ -166,10 +212,8 @@ impl Ram {
         for (piece, within, part) in pieces(offset, rest.len() as u64) {
             let (here, later) = rest.split_at_mut(part);
             match self.pieces.get(&piece) {
-                Some(piece) if !piece.is_hole(within, part) => {
-                    here.copy_from_slice(&piece.bytes[within..within + part]);
-                }
-                _ => here.fill(0),
+                Some(piece) => piece.read(within, here),
+                None => here.fill(0),
             }
             rest = later;
         }
@@ -179,26 +223,28 @@ impl Ram {
         let mut rest = from;
         for (piece, within, part) in pieces(offset, from.len() as u64) {
             let (here, later) = rest.split_at(part);
-            if !self.pieces.contains_key(&piece) {
-                self.look()?;
-            }
-            let piece = self.pieces.entry(piece).or_insert_with(Piece::new);
-            piece.bytes[within..within + part].copy_from_slice(here);
-            piece.written |= Piece::pages(within, part);
+            let there = self.pieces.get(&piece);
+            let fresh = Piece::pages(within, part).filter(|page| there.is_none_or(|piece| !piece.has(*page))).count();
+            self.look(fresh)?;
+            let piece = match self.pieces.entry(piece) {
+                Entry::Occupied(there) => there.into_mut(),
+                Entry::Vacant(hole) => hole.insert(Piece::new()?),
+            };
+            piece.write(within, here);
             rest = later;
         }
         Ok(())
     }
 
-    /// Refuses to take the machine's last memory.
-    fn look(&mut self) -> io::Result<()> {
-        if self.until_look == 0 {
+    /// Refuses to take the machine's last memory, of which so many pages are wanted.
+    fn look(&mut self, fresh: usize) -> io::Result<()> {
+        if fresh > self.until_look {
             if sys::memory::available().is_some_and(|left| left < SPARE) {
                 return Err(io::ErrorKind::StorageFull.into());
             }
             self.until_look = LOOK_EVERY;
         }
-        self.until_look -= 1;
+        self.until_look = self.until_look.saturating_sub(fresh);
         Ok(())
     }
 
@@ -209,17 +255,22 @@ impl Ram {
             self.pieces.retain(|piece, _| !(whole..end).contains(piece));
             for edge in [offset / PIECE, end] {
                 let (from, to) = (offset.max(edge * PIECE), (offset + len).min((edge + 1) * PIECE));
-                if let Some(piece) = self.pieces.get_mut(&edge).filter(|_| from < to) {
-                    piece.zero((from % PIECE) as usize, (to - from) as usize);
+                if from < to {
+                    self.zero(edge, (from % PIECE) as usize, (to - from) as usize);
                 }
             }
             return;
         }
         for (piece, within, part) in pieces(offset, len) {
-            if part as u64 == PIECE {
-                self.pieces.remove(&piece);
-            } else if let Some(piece) = self.pieces.get_mut(&piece) {
-                piece.zero(within, part);
+            self.zero(piece, within, part);
+        }
+    }
+
+    fn zero(&mut self, piece: u64, within: usize, part: usize) {
+        if let Entry::Occupied(mut there) = self.pieces.entry(piece) {
+            there.get_mut().zero(within, part);
+            if there.get().is_hole(0, PIECE as usize) {
+                there.remove();
             }
         }
     }
@@ -283,6 +334,8 @@ mod tests {
     use proptest::prelude::*;
 
     const SIZE: usize = 512 << 10;
+    /// In the middle of it one piece ends.
+    const AT: u64 = PIECE - (SIZE / 2) as u64;
 
     #[derive(Debug, Clone)]
     enum Step {
@@ -306,21 +359,24 @@ mod tests {
             match *step {
                 Step::Write(at, len, byte) => {
                     truth[at..at + len].fill(byte);
-                    backing.write(at as u64, &truth[at..at + len]).unwrap();
+                    backing.write(AT + at as u64, &truth[at..at + len]).unwrap();
                 }
                 Step::Punch(at, len) => {
                     truth[at..at + len].fill(0);
-                    backing.punch(at as u64, len as u64).unwrap();
+                    backing.punch(AT + at as u64, len as u64).unwrap();
                 }
             }
         }
         let mut found = vec![1; SIZE];
-        backing.read(0, &mut found).unwrap();
+        backing.read(AT, &mut found).unwrap();
         assert!(found == truth);
         let (from, to) = (SIZE / 3 / 512 * 512, SIZE / 2 + 512);
         let mut part = vec![1; to - from];
-        backing.read(from as u64, &mut part).unwrap();
+        backing.read(AT + from as u64, &mut part).unwrap();
         assert!(part == truth[from..to]);
+        for (at, bytes) in truth.chunks(96 << 10).enumerate() {
+            assert!(backing.lend(AT + (at * (96 << 10)) as u64, bytes.len()).is_none_or(|lent| lent == bytes));
+        }
     }
 
     proptest! {
@@ -329,7 +385,7 @@ mod tests {
         fn memory_and_file_hold_what_was_written(steps in proptest::collection::vec(step(), 1..24)) {
             holds_what_was_written(&mut Backing::ram(), &steps);
             let file = tempfile::tempfile().unwrap();
-            file.set_len(SIZE as u64).unwrap();
+            file.set_len(AT + SIZE as u64).unwrap();
             holds_what_was_written(&mut Backing::file(file).unwrap(), &steps);
         }
     }
@@ -341,9 +397,30 @@ mod tests {
         ram.read(1 << 40, &mut byte).unwrap();
         assert_eq!((byte[0], ram.taken()), (0, 0));
         ram.write(1 << 40, &[7; 100]).unwrap();
-        assert_eq!(ram.taken(), PIECE);
+        assert_eq!(ram.taken(), PAGE);
         assert!(ram.is_hole(0, 4096) && !ram.is_hole(1 << 40, 4096));
         ram.punch(0, 2 << 40).unwrap();
         assert_eq!(ram.taken(), 0);
+        ram.write(4096, &[7; 8192]).unwrap();
+        ram.punch(4096, 4096).unwrap();
+        assert_eq!(ram.taken(), PAGE);
+        ram.punch(8192, 4096).unwrap();
+        assert_eq!(ram.taken(), 0);
+        for piece in 1..4 {
+            ram.write(piece * PIECE, &[7; 8192]).unwrap();
+        }
+        ram.punch(PIECE + 4096, 1 << 40).unwrap();
+        assert_eq!((ram.taken(), ram.lend(PIECE, 4096).is_some()), (PAGE, true));
+    }
+
+    #[test]
+    fn what_was_written_in_one_piece_is_lent() {
+        let mut ram = Backing::ram();
+        ram.write(PIECE - 8192, &[7; 16 << 10]).unwrap();
+        assert_eq!(ram.lend(PIECE - 8192, 8192), Some(&[7; 8192][..]));
+        assert_eq!(ram.lend(PIECE + 512, 1024), Some(&[7; 1024][..]));
+        assert_eq!(ram.lend(PIECE - 4096, 8192), None, "it lies in two");
+        assert_eq!(ram.lend(PIECE + 4096, 8192), None, "a part was never written");
+        assert_eq!(ram.lend(5 * PIECE, 512), None);
     }
 }

@@ -282,6 +282,12 @@ impl Disk {
         Ok(())
     }
 
+    /// What [`Disk::read`] would copy, for `with` to look at: not where it lies apart in memory or a bit of it turns over.
+    pub fn lend<T>(&self, verdict: &Verdict, offset: u64, len: usize, with: impl FnOnce(Option<&[u8]>) -> T) -> T {
+        let storage = self.storage();
+        with(storage.lend(offset, len).filter(|_| verdict.flip.is_none()))
+    }
+
     /// Writes, and turns a bit over where it is stored if the verdict says so.
     pub fn write(&self, verdict: &Verdict, offset: u64, from: &[u8]) -> io::Result<()> {
         let mut store = self.storage_mut();

@@ -26,7 +26,8 @@ const READERS: usize = 2;
 /// Largest request, and what the kernel may have under way.
 const LARGEST: u32 = 1 << 20;
 const BACKGROUND: u16 = 128;
-/// Memory of answers that were read and wait for their time; beyond that they are read when they are due.
+/// Memory of answers that were read and wait for their time; beyond that they are read when they are due, and so is what
+/// needs no copy.
 const WAITING: usize = 4 << 20;
 /// Sizes that buffers have, and how many of each are kept: one that could grow would end up as large as the largest request,
 /// and a hundred small answers that wait would hold a hundred of those.
@@ -101,19 +102,13 @@ impl Shared {
         let Pending { verdict, reply } = pending;
         let outcome = if self.disk.stands(&verdict) { verdict.outcome } else { Err(sys::errno::EIO) };
         match (reply, outcome) {
-            (Reply::Data { reply, offset, len, bytes }, Ok(())) => {
-                let held = bytes.is_some();
-                let bytes = bytes.map_or_else(|| self.read(&verdict, offset, len), Ok);
-                match bytes {
-                    Ok(bytes) => {
-                        reply.data(&bytes[..len]);
-                        self.give_back(bytes);
-                    }
-                    Err(error) => reply.error(error.into()),
-                }
-                if held {
-                    self.waiting.fetch_sub(weight(len), Relaxed);
-                }
+            (Reply::Data { reply, len, bytes: Some(bytes), .. }, Ok(())) => {
+                reply.data(&bytes[..len]);
+                self.waiting.fetch_sub(weight(len), Relaxed);
+                self.give_back(bytes);
+            }
+            (Reply::Data { reply, offset, len, bytes: None }, Ok(())) => {
+                self.read_and_answer(&verdict, reply, offset, len)
             }
             (Reply::Data { reply, len, bytes, .. }, Err(errno)) => {
                 if let Some(bytes) = bytes {
@@ -126,6 +121,24 @@ impl Shared {
             (Reply::Written { reply, .. }, Err(errno)) => reply.error(Errno::from_i32(errno)),
             (Reply::Empty(reply), Ok(())) => reply.ok(),
             (Reply::Empty(reply), Err(errno)) => reply.error(Errno::from_i32(errno)),
+        }
+    }
+
+    fn read_and_answer(&self, verdict: &Verdict, reply: ReplyData, offset: u64, len: usize) {
+        let left = self.disk.lend(verdict, offset, len, |lent| match lent {
+            Some(bytes) => {
+                reply.data(bytes);
+                None
+            }
+            None => Some(reply),
+        });
+        let Some(reply) = left else { return };
+        match self.read(verdict, offset, len) {
+            Ok(bytes) => {
+                reply.data(&bytes[..len]);
+                self.give_back(bytes);
+            }
+            Err(error) => reply.error(error.into()),
         }
     }
 
@@ -235,6 +248,10 @@ impl Filesystem for OneFile {
         let len = self.within(offset, u64::from(size));
         let verdict = shared.disk.arrive(shared.disk.clock.now(), Act::Read, offset, len);
         let len = len as usize;
+        // A copy made beforehand is only for what has to be put together.
+        if verdict.outcome.is_ok() && shared.disk.lend(&verdict, offset, len, |lent| lent.is_some()) {
+            return shared.later(verdict, Reply::Data { reply, offset, len, bytes: None });
+        }
         let taken = weight(len);
         if verdict.outcome.is_err() || shared.waiting.fetch_add(taken, Relaxed) + taken > WAITING {
             if verdict.outcome.is_ok() {

@@ -51,6 +51,12 @@ impl Store {
         Ok(())
     }
 
+    /// What [`Store::read`] would copy, where it lies in memory one after the other.
+    pub fn lend(&self, offset: u64, len: usize) -> Option<&[u8]> {
+        let (place, part) = self.places(offset, len as u64).next()?;
+        if part == len as u64 { self.backing.lend(place, len) } else { None }
+    }
+
     pub fn write(&mut self, offset: u64, from: &[u8]) -> io::Result<()> {
         let mut rest = from;
         for (place, part) in self.places(offset, from.len() as u64) {

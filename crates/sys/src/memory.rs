@@ -1,9 +1,10 @@
-//! Memory whose place and fate are known: page-aligned, taken from the kernel directly, touched before use, locked when
+//! Memory whose place and fate are known: page-aligned, taken from the kernel directly, touched before use or never, locked when
 //! the rights allow it.
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mlock, mmap_anonymous, munmap};
 use std::ffi::c_void;
 use std::io;
+use std::ops::Range;
 use std::ptr::NonNull;
 
 /// Bytes that new programs can have without swapping: `MemAvailable` of `/proc/meminfo` (Linux 3.14 and later); nothing
@@ -58,6 +59,21 @@ impl Buffer {
     /// # Errors
     /// `ENOMEM`, and `EINVAL` when `len` is 0.
     pub fn new(len: usize, pages: Pages) -> io::Result<Self> {
+        let mut buffer = Buffer::mapped(len, pages)?;
+        for byte in buffer.as_mut_slice().iter_mut().step_by(4096) {
+            // SAFETY: a valid, exclusive reference; volatile, since storing the zero that is there has no other effect.
+            unsafe { std::ptr::write_volatile(byte, 0) };
+        }
+        Ok(buffer)
+    }
+    /// Takes `len` bytes of usual pages and touches none: the kernel gives each when it is first written.
+    ///
+    /// # Errors
+    /// As [`Buffer::new`].
+    pub fn untouched(len: usize) -> io::Result<Self> {
+        Buffer::mapped(len, Pages::Usual)
+    }
+    fn mapped(len: usize, pages: Pages) -> io::Result<Self> {
         // Room for a start at the next boundary.
         let whole = match pages {
             Pages::Huge if len > 0 => {
@@ -80,11 +96,25 @@ impl Buffer {
             // without huge pages, the usual ones serve as well.
             let _ = unsafe { madvise(buffer.at.as_ptr().cast(), buffer.whole_pages, Advice::LinuxHugepage) };
         }
-        for byte in buffer.as_mut_slice().iter_mut().step_by(4096) {
-            // SAFETY: a valid, exclusive reference; volatile, since storing the zero that is there has no other effect.
-            unsafe { std::ptr::write_volatile(byte, 0) };
-        }
         Ok(buffer)
+    }
+    /// Makes zeros of a part. Its whole pages are the kernel's until they are written again.
+    pub fn forget(&mut self, part: Range<usize>) {
+        let page = rustix::param::page_size();
+        let (from, to) = (part.start.next_multiple_of(page), part.end / page * page);
+        let bytes = &mut self.as_mut_slice()[part.clone()];
+        if from >= to {
+            return bytes.fill(0);
+        }
+        let (first, rest) = bytes.split_at_mut(from - part.start);
+        let (whole, last) = rest.split_at_mut(to - from);
+        first.fill(0);
+        last.fill(0);
+        // SAFETY: whole pages of a private anonymous mapping, borrowed by nobody else: they read as zeros from then on.
+        if unsafe { madvise(whole.as_mut_ptr().cast(), whole.len(), Advice::LinuxDontNeed) }.is_err() {
+            // Locked ones stay.
+            whole.fill(0);
+        }
     }
     /// Whether all of it lies in huge pages, by the kernel's account of this process.
     ///
@@ -153,6 +183,18 @@ mod tests {
         assert!(Buffer::new(0, Pages::Usual).is_err());
         assert!(Buffer::new(0, Pages::Huge).is_err());
         assert!(Buffer::new(usize::MAX, Pages::Huge).is_err());
+    }
+
+    #[test]
+    fn what_is_forgotten_reads_as_zeros_and_the_rest_does_not() {
+        let page = rustix::param::page_size();
+        let mut buffer = Buffer::untouched(5 * page).unwrap();
+        for part in [page..3 * page, 100..4 * page + 7, 30..40, 0..0, 0..5 * page] {
+            buffer.as_mut_slice().fill(9);
+            buffer.forget(part.clone());
+            let right = |(at, byte): (usize, &u8)| *byte == if part.contains(&at) { 0 } else { 9 };
+            assert!(buffer.as_slice().iter().enumerate().all(right), "{part:?}");
+        }
     }
 
     /// A kernel need not have huge pages or any left; what it says is held against the boundary.
