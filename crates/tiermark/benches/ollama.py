@@ -159,6 +159,8 @@ def runner(kind, group, store, **options):
             with contextlib.suppress(OSError):
                 urllib.request.urlopen(f"http://127.0.0.1:{PORT}/" + ("health" if kind is Server else ""), timeout=5)
                 break
+            if one.process.poll() is not None:
+                raise SystemExit(f"{one.process.args[0]} ended by itself, with {one.process.returncode}")
             time.sleep(0.2)
         decode(one, 1)
         yield one
