@@ -1,5 +1,5 @@
 //! Where an emulated disk's bytes are: in memory or in a file, both with holes where nothing was written. Memory is taken
-//! in pieces on the first write; the file is read and written past the page cache where its file system allows it.
+//! by the page on the first write; the file is read and written past the page cache where its file system allows it.
 
 use rustix::fs::{FallocateFlags, OFlags};
 use std::collections::HashMap;

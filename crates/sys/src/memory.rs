@@ -98,7 +98,8 @@ impl Buffer {
         }
         Ok(buffer)
     }
-    /// Makes zeros of a part. Its whole pages are the kernel's until they are written again.
+    /// Makes zeros of a part. Its whole pages are the kernel's until they are written again; locked ones since Linux 5.18, before
+    /// that they stay.
     pub fn forget(&mut self, part: Range<usize>) {
         let page = rustix::param::page_size();
         let (from, to) = (part.start.next_multiple_of(page), part.end / page * page);
@@ -110,9 +111,11 @@ impl Buffer {
         let (whole, last) = rest.split_at_mut(to - from);
         first.fill(0);
         last.fill(0);
-        // SAFETY: whole pages of a private anonymous mapping, borrowed by nobody else: they read as zeros from then on.
-        if unsafe { madvise(whole.as_mut_ptr().cast(), whole.len(), Advice::LinuxDontNeed) }.is_err() {
-            // Locked ones stay.
+        let forgotten = [Advice::LinuxDontneedLocked, Advice::LinuxDontNeed].into_iter().any(|advice| {
+            // SAFETY: whole pages of a private anonymous mapping, borrowed by nobody else: they read as zeros from then on.
+            unsafe { madvise(whole.as_mut_ptr().cast(), whole.len(), advice) }.is_ok()
+        });
+        if !forgotten {
             whole.fill(0);
         }
     }
