@@ -9,6 +9,8 @@
 
 Needs tiermark (TIERMARK), ollama 0.6.8 (OLLAMA) or llama-server (LLAMA_SERVER), and a GGUF (MODEL) of random weights:
 `cargo run --release -p llm --example random -- FILE layers=12,embd=2048,ffn=5632,heads=16,kv_heads=16,vocab=32000`.
+Ollama is to be built with the processor's wide registers, as its releases are; a plain `go install` has none, and half the speed in memory:
+`CGO_CFLAGS="-O3 -march=x86-64-v3" CGO_CXXFLAGS="-O3 -march=x86-64-v3" go install github.com/ollama/ollama@v0.6.8`.
 OLLAMA_NUM_PARALLEL=2 has room for two sequences, as Ollama has by itself (1 here). OLLAMA_STORE keeps Ollama's copy of it from one run to the next. Memory and processor are held by version 1 control groups. One line of JSON for each turn, then the medians.
 """
 import argparse, atexit, contextlib, ctypes, json, os, pathlib, random, re, shutil, signal, statistics, subprocess, sys, tempfile, threading, time
