@@ -2,7 +2,8 @@
 """The pager beside a real runner of models, against the plain kernel, in turns: what docs/pager.md's table holds.
 
     sudo crates/tiermark/benches/ollama.py swap --pairs 5              from swap, 650 MiB, disk-425
-    sudo crates/tiermark/benches/ollama.py mapped --pairs 5            its weights mapped, a file on that disk
+    sudo crates/tiermark/benches/ollama.py mapped --pairs 5            its weights mapped, a file on that disk, and a swap file beside it
+    sudo crates/tiermark/benches/ollama.py swapless --pairs 5          mapped, with no swap for what else it has
     sudo crates/tiermark/benches/ollama.py held --pairs 5              a board's processor: 2.8 tokens a second in memory
     sudo crates/tiermark/benches/ollama.py limits|neighbour|fits|touch|prompt|phases|kills|big|bench|floor
     sudo crates/tiermark/benches/ollama.py all                         every one of them: two hours and a half
@@ -91,8 +92,8 @@ class Group:
 
 
 @contextlib.contextmanager
-def disk(profile, mounted=None, holds=None):
-    """A slow disk: as swap, or with a file system on it and a copy of a directory there, none of it in memory."""
+def disk(profile, mounted=None, holds=None, swap=True):
+    """A slow disk: as swap, or with a file system on it, and there a copy of a directory, none of it in memory, and a swap file."""
     device = json.loads(tiermark("emulate", profile, "--size", "4GiB", "--name", "tm-bench", "--detach", "--json"))["device"]
     try:
         if mounted:
@@ -102,16 +103,21 @@ def disk(profile, mounted=None, holds=None):
             shutil.copytree(holds, mounted / "store")
             subprocess.run(["umount", mounted], check=True)
             subprocess.run(["mount", device, mounted], check=True)
-        else:
-            subprocess.run(["mkswap", device], check=True, capture_output=True)
-            subprocess.run(["swapon", device], check=True)
+        at = mounted / "swap" if mounted else device
+        if mounted and swap:
+            subprocess.run(["fallocate", "-l", "1GiB", at], check=True)
+            at.chmod(0o600)
+        if swap:
+            subprocess.run(["mkswap", at], check=True, capture_output=True)
+            subprocess.run(["swapon", at], check=True)
         yield device
     finally:
         # A runner's last process may hold on for a moment, with less memory than what is to come back.
-        for left in reversed(range(20)):
-            if subprocess.run(["umount", mounted] if mounted else ["swapoff", device], stderr=None if left == 0 else subprocess.DEVNULL).returncode == 0:
-                break
-            time.sleep(1)
+        for words in [["swapoff", mounted / "swap" if mounted else device]] * swap + [["umount", mounted]] * bool(mounted):
+            for left in reversed(range(20)):
+                if subprocess.run(words, stderr=None if left == 0 else subprocess.DEVNULL).returncode == 0:
+                    break
+                time.sleep(1)
         tiermark("emulate", "stop", "tm-bench")
 
 
@@ -254,11 +260,11 @@ def store():
     return at
 
 
-def turn(a, paged, tokens, mapped=False):
+def turn(a, paged, tokens, mapped=False, swap=True):
     """One turn on a disk of its own, with a runner of its own."""
     at = a.store
     mount = WORK / "mount" if mapped else None
-    with Group() as group, disk(a.profile, mount, at):
+    with Group() as group, disk(a.profile, mount, at, swap):
         at = mount / "store" if mapped else at
         group.limit(a.limit)
         with runner(a.kind, group, at, use_mmap=mapped) as one:
@@ -274,11 +280,11 @@ def turn(a, paged, tokens, mapped=False):
             return tell(paged=paged, tokens=len(times) - 1, whole=whole, settled=settled, **more)
 
 
-def compared(a, mapped=False):
+def compared(a, mapped=False, swap=True):
     turns = []
     for pair in range(a.pairs):
         for paged in (False, True) if pair % 2 == 0 else (True, False):
-            turns.append(turn(a, paged, a.tokens if paged else a.kernel, mapped))
+            turns.append(turn(a, paged, a.tokens if paged else a.kernel, mapped, swap))
     medians(turns, "whole", "settled", "share", "ms_per_mb", "ms_per_mb_settled")
     kernel = statistics.median(t["whole"] for t in turns if not t["paged"])
     paged = [t for t in turns if t["paged"]]
@@ -291,10 +297,15 @@ def held(a):
         with Group() as group, runner(a.kind, group, at, use_mmap=False) as one:
             group.quota(quota)
             return rates(decode(one, 30)[0])[0]
-    # As much of a processor as makes a board of it, by how far some of one goes here.
-    quota = a.quota or round(BOARD / in_memory(0.4) * 0.4, 2)
+    quota = a.quota or 0.4
     before = in_memory(quota)
     for _ in range(a.pairs):
+        # As much of a processor as makes a board of it: how far some of one goes here changes within minutes.
+        for _ in range(3):
+            if a.quota or abs(before / BOARD - 1) < 0.03:
+                break
+            quota = round(quota * BOARD / before, 2)
+            before = in_memory(quota)
         with Group() as group, disk(a.profile):
             group.limit(a.limit)
             with runner(a.kind, group, at, use_mmap=False) as one:
@@ -565,10 +576,10 @@ def bench(a):
         print(tiermark("pager", "bench", *words), flush=True)
 
 
-CASES = {"swap": compared, "mapped": lambda a: compared(a, mapped=True), "held": held, "limits": limits, "neighbour": neighbour, "fits": fits,
+CASES = {"swap": compared, "mapped": lambda a: compared(a, mapped=True), "swapless": lambda a: compared(a, mapped=True, swap=False), "held": held, "limits": limits, "neighbour": neighbour, "fits": fits,
          "touch": touch, "prompt": prompt, "phases": phases, "kills": kills, "big": big, "bench": bench, "floor": floor}
 # What the docs' tables hold, and in between what the two calls cost at the time.
-ALL = [("floor", {"pairs": 4}), ("swap", {}), ("held", {}), ("mapped", {}), ("floor", {"pairs": 4}), ("bench", {}), ("limits", {}), ("fits", {"pairs": 20}),
+ALL = [("floor", {"pairs": 4}), ("swap", {}), ("held", {}), ("mapped", {}), ("swapless", {"pairs": 2}), ("floor", {"pairs": 4}), ("bench", {}), ("limits", {}), ("fits", {"pairs": 20}),
        ("floor", {"pairs": 4}), ("kills", {"pairs": 10}), ("touch", {}), ("phases", {}), ("swap", {"profile": "optane-pi5", "tokens": 50, "kernel": 4}),
        ("swap", {"profile": "nvme-usb3-pi5", "tokens": 50, "kernel": 4}), ("swap", {"profile": "sd-evo-pi5", "pairs": 2, "tokens": 20, "kernel": 3}),
        ("prompt", {}), ("neighbour", {}), ("swap", {"kind": Server, "kernel": 10}), ("big", {"pairs": 2}), ("floor", {"pairs": 4})]
@@ -596,8 +607,8 @@ def main():
     parser.add_argument("--runner", choices=("ollama", "llama-server"), default="ollama")
     a = parser.parse_args()
     a.kind = {"ollama": Ollama, "llama-server": Server}[a.runner]
-    if a.case == "mapped" and a.kind is Server:
-        parser.error("mapped: the slow disk holds Ollama's copy of the model; leave --runner out")
+    if a.case in ("mapped", "swapless") and a.kind is Server:
+        parser.error(f"{a.case}: the slow disk holds Ollama's copy of the model; leave --runner out")
     def end(*_):
         # What is put back then is not to be interrupted by a second one.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
