@@ -13,6 +13,8 @@ pub struct Map {
     pub to: u64,
     /// Of a file: what is not in the page table is read from there.
     pub file: bool,
+    /// Where in it the first byte lies.
+    pub offset: u64,
 }
 
 /// All of a process, in the order of addresses.
@@ -39,9 +41,15 @@ impl Maps {
         })
     }
 
+    /// The mapping of this address.
+    pub fn of(&self, address: u64) -> Option<Map> {
+        let first = self.0.partition_point(|map| map.to <= address);
+        self.0.get(first).copied().filter(|map| map.from <= address)
+    }
+
     /// Whether there is anything at this address.
     pub fn has(&self, address: u64) -> bool {
-        self.within(address, 1).next().is_some()
+        self.of(address).is_some()
     }
 }
 
@@ -50,7 +58,8 @@ fn parsed(line: &str) -> Option<Map> {
     let mut words = line.split_ascii_whitespace();
     let (from, to) = words.next()?.split_once('-')?;
     let permissions = words.next()?;
-    let inode = words.nth(2)?;
+    let offset = words.next()?;
+    let inode = words.nth(1)?;
     let name = words.next().unwrap_or_default();
     // Memory under the names of files: a file in it, and what is shared and of no file.
     let shared = name == "/dev/zero" && permissions.ends_with('s');
@@ -59,7 +68,7 @@ fn parsed(line: &str) -> Option<Map> {
     let disk = || std::fs::metadata(name).is_ok_and(|data| data.file_type().is_block_device());
     let kernels = name.starts_with("[v") || device && !disk();
     let hex = |text| u64::from_str_radix(text, 16).ok();
-    let map = Map { from: hex(from)?, to: hex(to)?, file: inode != "0" };
+    let map = Map { from: hex(from)?, to: hex(to)?, file: inode != "0", offset: hex(offset)? };
     (!kernels && permissions.starts_with('r')).then_some(map)
 }
 
@@ -70,7 +79,7 @@ mod tests {
     #[test]
     fn a_unit_may_lie_in_several() {
         let text = "00010000-00013000 rw-p 00000000 00:00 0 \n\
-                    00021000-00043000 r--s 00000000 fd:01 77 /models/a b.gguf\n\
+                    00021000-00043000 r--s 00007000 fd:01 77 /models/a b.gguf\n\
                     00043000-00048000 ---p 00000000 00:00 0 \n\
                     00050000-00051000 rw-s 00000000 00:01 77 /dev/zero (deleted)\n\
                     00060000-00061000 rw-s 00000000 00:05 78 /dev/mem\n\
@@ -80,6 +89,7 @@ mod tests {
         let range = |at, len| Range { at, len };
         assert_eq!(within, [(range(0x12000, 0x1000), false), (range(0x21000, 0x11000), true)]);
         assert!(maps.has(0x42fff) && !maps.has(0x43000) && !maps.has(0x7ffd_0000) && !maps.has(0));
+        assert_eq!(maps.of(0x22000), Some(Map { from: 0x21000, to: 0x43000, file: true, offset: 0x7000 }));
         assert!(maps.has(0x50000) && !maps.has(0x60000));
     }
 }

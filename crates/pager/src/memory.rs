@@ -6,6 +6,7 @@ use crate::maps::Maps;
 use crate::units::{Id, Marked, UNIT, Units};
 use crate::world::{Look, World};
 use std::collections::{HashSet, VecDeque};
+use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -348,6 +349,15 @@ impl Memory {
         })
     }
 
+    /// Whether all of a range of a file is in memory. Nobody can say on old kernels, or of others' files without CAP_SYS_ADMIN.
+    fn is_cached(&self, range: Range) -> Option<bool> {
+        let map = self.maps.of(range.at)?;
+        // Opened each time, so that nobody who wants to unmount it finds it in use.
+        let file = File::open(format!("/proc/{}/map_files/{:x}-{:x}", self.pid, map.from, map.to)).ok()?;
+        let pages = sys::file::pages_in_cache(file, map.offset + range.at - map.from, range.len).ok()?;
+        Some(pages * self.peer.page() >= range.len)
+    }
+
     /// Runs of pages of a unit, and whether each is of a file.
     fn runs(&mut self, unit: Id, pages: u64, mut each: impl FnMut(Range, bool, &mut Memory)) {
         let (at, page) = (self.units.address(unit), self.peer.page());
@@ -438,6 +448,17 @@ impl World for Memory {
             }
         }
         look
+    }
+
+    fn cached(&mut self, unit: Id, pages: u64) -> u64 {
+        let (at, page, mut cached) = (self.units.address(unit), self.peer.page(), 0);
+        self.runs(unit, pages, |range, file, memory| {
+            if file && memory.is_cached(range) == Some(true) {
+                let (first, count) = ((range.at - at) / page, range.len / page);
+                cached |= u64::MAX >> (u64::from(u64::BITS) - count) << first;
+            }
+        });
+        cached
     }
 
     fn ahead(&mut self, unit: Id, pages: u64) {

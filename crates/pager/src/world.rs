@@ -24,6 +24,8 @@ impl Look {
 pub trait World {
     /// Where a unit is now.
     fn look(&mut self, unit: Id) -> Look;
+    /// Of these pages that the program would meet a fault at, those of files that are in memory all the same.
+    fn cached(&mut self, unit: Id, pages: u64) -> u64;
     /// Bring these pages of it in.
     fn ahead(&mut self, unit: Id, pages: u64);
     /// Put these, which were asked for, into its page table once they are there: the program meets no fault of theirs.

@@ -1,6 +1,6 @@
 //! What is done to the program's memory: what it used goes out, what comes next is asked for, and what is there and should not be leaves.
 
-use super::{Follow, SLIP};
+use super::{Follow, SETTLED, SLIP};
 use crate::units::UNIT;
 use crate::world::World;
 
@@ -127,6 +127,14 @@ impl Follow {
             if used != entry.bytes {
                 self.cycle.size(index, used);
             }
+            // When a part of what the kernel mapped as one goes, all of it leaves the page table, and most is still there: a window full of
+            // that would keep no disk busy.
+            let cached = match missing > 0 && (entry.home || self.tally.laps < SETTLED) {
+                true => world.cached(entry.unit, missing),
+                false => 0,
+            };
+            let missing = missing & !cached;
+            let bytes = look.bytes(missing);
             if entry.home && kept {
                 self.keep.lost(u64::from(bytes));
                 self.tally.lost += u64::from(bytes);
@@ -167,7 +175,10 @@ impl Follow {
                 continue;
             }
             let look = world.look(entry.unit);
-            let missing = look.absent & !entry.skip;
+            let mut missing = look.absent & !entry.skip;
+            if missing > 0 {
+                missing &= !world.cached(entry.unit, missing);
+            }
             if missing > 0 {
                 let bytes = u64::from(look.bytes(missing));
                 if entry.rank < self.part {
