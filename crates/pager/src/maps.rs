@@ -42,14 +42,14 @@ impl Maps {
     }
 
     /// The mapping of this address.
-    pub fn of(&self, address: u64) -> Option<Map> {
+    pub fn at(&self, address: u64) -> Option<Map> {
         let first = self.0.partition_point(|map| map.to <= address);
         self.0.get(first).copied().filter(|map| map.from <= address)
     }
 
     /// Whether there is anything at this address.
     pub fn has(&self, address: u64) -> bool {
-        self.of(address).is_some()
+        self.at(address).is_some()
     }
 }
 
@@ -89,7 +89,7 @@ mod tests {
         let range = |at, len| Range { at, len };
         assert_eq!(within, [(range(0x12000, 0x1000), false), (range(0x21000, 0x11000), true)]);
         assert!(maps.has(0x42fff) && !maps.has(0x43000) && !maps.has(0x7ffd_0000) && !maps.has(0));
-        assert_eq!(maps.of(0x22000), Some(Map { from: 0x21000, to: 0x43000, file: true, offset: 0x7000 }));
+        assert_eq!(maps.at(0x22000), Some(Map { from: 0x21000, to: 0x43000, file: true, offset: 0x7000 }));
         assert!(maps.has(0x50000) && !maps.has(0x60000));
     }
 }

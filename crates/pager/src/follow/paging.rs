@@ -121,19 +121,18 @@ impl Follow {
                 world.release(entry.unit, unused);
                 skip |= unused;
             }
-            let missing = look.absent & !skip;
-            let bytes = look.bytes(missing);
-            let used = look.bytes(look.present) + bytes;
+            let absent = look.absent & !skip;
+            let used = look.bytes(look.present | absent);
             if used != entry.bytes {
                 self.cycle.size(index, used);
             }
             // When a part of what the kernel mapped as one goes, all of it leaves the page table, and most is still there: a window full of
             // that would keep no disk busy.
-            let cached = match missing > 0 && (entry.home || self.tally.laps < SETTLED) {
-                true => world.cached(entry.unit, missing),
+            let cached = match absent > 0 && (entry.home || self.tally.laps < SETTLED) {
+                true => world.cached(entry.unit, absent),
                 false => 0,
             };
-            let missing = missing & !cached;
+            let missing = absent & !cached;
             let bytes = look.bytes(missing);
             if entry.home && kept {
                 self.keep.lost(u64::from(bytes));
@@ -175,10 +174,8 @@ impl Follow {
                 continue;
             }
             let look = world.look(entry.unit);
-            let mut missing = look.absent & !entry.skip;
-            if missing > 0 {
-                missing &= !world.cached(entry.unit, missing);
-            }
+            let absent = look.absent & !entry.skip;
+            let missing = if absent > 0 { absent & !world.cached(entry.unit, absent) } else { 0 };
             if missing > 0 {
                 let bytes = u64::from(look.bytes(missing));
                 if entry.rank < self.part {
