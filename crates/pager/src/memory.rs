@@ -349,9 +349,10 @@ impl Memory {
         })
     }
 
-    /// Whether all of a range of a file is in memory. Nobody can say on old kernels, or of others' files without CAP_SYS_ADMIN.
+    /// Whether all of a range of a file is in memory. Nobody can say before Linux 6.5, or without CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN,
+    /// one of which `map_files` wants (proc(5)); and of others' files not without CAP_FOWNER.
     fn is_cached(&self, range: Range) -> Option<bool> {
-        let map = self.maps.of(range.at)?;
+        let map = self.maps.at(range.at)?;
         // Opened each time, so that nobody who wants to unmount it finds it in use.
         let file = File::open(format!("/proc/{}/map_files/{:x}-{:x}", self.pid, map.from, map.to)).ok()?;
         let pages = sys::file::pages_in_cache(file, map.offset + range.at - map.from, range.len).ok()?;
