@@ -32,8 +32,18 @@ MIB = 1 << 20
 BOARD = 2.8
 
 
-def tiermark(*words, **more):
-    return subprocess.run([TIERMARK, *map(str, words)], env=ENV, check=True, capture_output=True, text=True, **more).stdout
+def tiermark(*words):
+    words = [TIERMARK, *map(str, words)]
+    with subprocess.Popen(words, env=ENV, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as one:
+        try:
+            out, error = one.communicate()
+        except BaseException:
+            # It puts back what it changed; `subprocess.run` would kill it.
+            one.terminate()
+            raise
+    if one.returncode:
+        raise SystemExit(f"{' '.join(words)}: status {one.returncode}: {error.strip()}")
+    return out
 
 
 def settle(path, value, tries=50):
